@@ -22,12 +22,12 @@ import numpy as np
 from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
 from chainer_jo.method.iterator import BatchIterator
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_PAPER
 from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL, Study
 from chainer_jo.reproduction.running.provenance import cpu_name
-from chainer_jo.reproduction.running.run import make_task
+from chainer_jo.reproduction.running.run import make_split
 
 STEPS = 200
 NAME = "generated"
@@ -67,18 +67,18 @@ def measure(root: Path) -> None:
     # The paper's first step; its network does not matter here.
     network = Network(weights="none")
     experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
-    task = timed("split, labels and prior", lambda: make_task(experiment, data))
-    train, size = task.train, experiment.optimization.batch_size
+    split = timed("split, labels and prior", lambda: make_split(experiment, data))
+    train, size = split.train, experiment.optimization.batch_size
     arrays = train.images.keys, train.labels, train.true_labels
     texts = sum(map(len, train.images.keys))  # beside the array
     show("keys and labels of training images", (texts + sum(a.nbytes for a in arrays)) / 1e6, "MB")
-    labels = LabelStore(train.labels, task.num_classes, "soft", average=None)
+    labels = SoftLabels(train.labels, split.num_classes, "soft", average=None)
     show("labels, probabilities, running mean", 3 * labels.soft_labels.nbytes / 1e6, "MB")
     iterator = timed(
         "draw an epoch's order", lambda: BatchIterator(len(train), size, 0, 1, 0, False)
     )
     memory("all that", since=before)
-    probabilities = np.full((size, task.num_classes), 1 / task.num_classes, "f")
+    probabilities = np.full((size, split.num_classes), 1 / split.num_classes, "f")
 
     def steps() -> None:
         for _ in range(STEPS):

@@ -19,12 +19,12 @@ import numpy as np
 from label_errors import CLEANLAB, RELABEL, Methods, SameNetworks
 from label_errors_page import SCORES, Blocks, before, best_of, doubted, mean_of, percent, table
 from label_tasks import Task
-from sklearn.metrics import confusion_matrix
 
 from chainer_jo import seeds
 from chainer_jo.command_line import ending
 from chainer_jo.data import cifar10n, source
 from chainer_jo.errors import UserError
+from chainer_jo.method import noise
 from chainer_jo.relabel.judge.by_features import Axes
 
 LABEL_SETS = "aggre", "random1", "worse"
@@ -42,9 +42,8 @@ def human_tasks(features: np.ndarray, true: np.ndarray, labels: dict[str, np.nda
     every, c = np.arange(len(true)), int(true.max()) + 1
 
     def twin(given: np.ndarray, seed: int) -> np.ndarray:
-        transition = confusion_matrix(true, given, labels=range(c), normalize="true")
-        thresholds = seeds.generator(seed, "noise").random((len(true), 1))
-        return (transition.cumsum(axis=1)[true, :-1] < thresholds).sum(axis=1).astype(np.int32)
+        transition = noise.observed_matrix(true, given, c)
+        return noise.by_class(true, transition, seeds.generator(seed, "noise"))
 
     tasks = []
     for name, given in labels.items():

@@ -26,7 +26,7 @@ from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
 
 PAD = 4
@@ -72,7 +72,7 @@ def joint_step(
         BatchIterator(len(workload.images), workload.batch_size, SEED, 1, PAD, True, send),
         FlatMomentumSGD(LEARNING_RATE, MOMENTUM, WEIGHT_DECAY).setup(model),
         NetworkInput(send(workload.images), send(workload.mean), PAD),
-        LabelStore(workload.labels, CLASSES, "soft", xp=target.xp),
+        SoftLabels(workload.labels, CLASSES, "soft", xp=target.xp),
         labels,
         labels,
         graph,

@@ -55,6 +55,7 @@ from chainer_jo.relabel.judge import training  # noqa: E402
 from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
 from chainer_jo.relabel.judge.folds import near_duplicates  # noqa: E402
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors  # noqa: E402
+from chainer_jo.relabel.judge.label_noise import majority  # noqa: E402
 from chainer_jo.relabel.judge.training import Recipe  # noqa: E402
 from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 
@@ -78,9 +79,7 @@ def relabel(features: np.ndarray, given: np.ndarray, seed: int, **settings) -> V
 
 
 def decision_with_regression(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-    return verdict_of(
-        find_label_errors(_crossed(scaled_regression(), features, given, seed), given)
-    )
+    return verdict_of(find_label_errors(crossed(scaled_regression(), features, given, seed), given))
 
 
 def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
@@ -100,7 +99,7 @@ def cleanlab_with_our_network(features: np.ndarray, given: np.ndarray, seed: int
 
 def cleanlab_with(model: Callable[[], BaseEstimator]) -> Callable[..., Verdict]:
     def method(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-        return _cleanlab(_crossed(model(), features, given, seed), given)
+        return _cleanlab(crossed(model(), features, given, seed), given)
 
     return method
 
@@ -109,9 +108,7 @@ def scaled_regression() -> BaseEstimator:
     return make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000))
 
 
-def _crossed(
-    model: BaseEstimator, features: np.ndarray, given: np.ndarray, seed: int
-) -> np.ndarray:
+def crossed(model: BaseEstimator, features: np.ndarray, given: np.ndarray, seed: int) -> np.ndarray:
     """In folds at random, as `relabel`'s: rows go class by class, those of the digits by writer."""
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     return cross_val_predict(model, features, given, cv=folds, method="predict_proba")
@@ -184,6 +181,7 @@ def measure(task: Task, method: Callable[..., Verdict], seed: int) -> dict:
         warnings.simplefilter("ignore")  # cross_val_predict warns of classes of few images
         verdict = method(features, given, seed)
     seconds = time.perf_counter() - clock, time.process_time() - processors
+    given = majority(given)
     bad = given != true
     found, called = int((verdict.wrong & bad).sum()), int(verdict.wrong.sum())
     scores = dict.fromkeys(("precision", "recall", "f1", "average_precision"))
@@ -296,7 +294,9 @@ def compare(
     same = {
         "threads": options.threads,
         "machine": machine.describe(options.threads),
-        "versions": {name: machine.version(name) for name in ("cleanlab", "scikit-learn")},
+        "versions": {
+            name: machine.version(name) for name in ("cleanlab", "crowd-kit", "scikit-learn")
+        },
         "features": options.features and files.digest(options.features),
         "provenance": provenance(chainer.get_device("@numpy"), None),
     }

@@ -84,9 +84,11 @@ def has_cuda_driver() -> bool:
 def why_no_gpu() -> str | None:
     """Reason, in one line, why Chainer uses no GPU despite NVIDIA's driver; None if it uses one, or
     without a driver."""
+    if not has_cuda_driver():
+        return None
     from chainer.backends import cuda
 
-    if cuda.available or not has_cuda_driver():
+    if cuda.available:
         return None
     error = cuda._resolution_error
     if isinstance(error, OSError) and error.filename:

@@ -9,7 +9,7 @@ import numpy as np
 from chainer_jo.command_line import Parser, start
 from chainer_jo.data.decoding import decode
 from chainer_jo.data.labelled_data import UNKNOWN, Labelled, LabelledData
-from chainer_jo.method.task import split
+from chainer_jo.method.noisy_split import split
 from chainer_jo.relabel.read.label_table import write
 from chainer_jo.relabel.read.labelled_images import read_sets
 from chainer_jo.reproduction.experiments.presets import PAPER, Study

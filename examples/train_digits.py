@@ -16,7 +16,7 @@ from chainer_jo.method.algorithm1 import Optimization, first_step, second_step
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 
 use_backend(choose_backend("cpu"))  # oneDNN where it is installed, else Chainer's functions
 data = digits.load()
@@ -48,7 +48,7 @@ def run(trainer, shown=True):
 
 
 if __name__ == "__main__":
-    labels, first = LabelStore(noisy, classes, "soft", average=5), sgd(epochs=70, rate=0.04)
+    labels, first = SoftLabels(noisy, classes, "soft", average=5), sgd(epochs=70, rate=0.04)
     run(first_step(network(1.2, 0.8), train, labels, first, 25, 70, **reported, out="result1"))
     second = sgd(epochs=42, rate=0.02)
     run(second_step(network(), train, labels, second, **reported, out="result2"))

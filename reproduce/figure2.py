@@ -25,8 +25,9 @@ def figure(study: Study) -> Figure:
         for rate in rates
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = f"symmetric noise r = {used} (not stated in the paper)"
-    return Figure(2, f"{CAPTION}; {trained_on(study)}.", "test", curves, conditions, study=study)
+    conditions = f"symmetric noise r = {used}; the paper states no rate"
+    caption = f"{CAPTION}; {trained_on(study)}."
+    return Figure(2, caption, "test", curves, conditions, study=study, moving_means=True)
 
 
 if __name__ == "__main__":

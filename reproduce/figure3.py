@@ -1,11 +1,12 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
+from chainer_jo.reproduction.claims.memorization import noise_entropy
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
 from chainer_jo.reproduction.paper.tables import TABLE1
-from chainer_jo.reproduction.tables_and_figures.curves import Curve, Inset
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 
 CAPTION = (
@@ -22,15 +23,13 @@ def figure(study: Study) -> Figure:
             f"r={rate:g}",
             [study.plain("symmetric", rate, t, *schedule) for t in study.figure_trials()],
             keys={"noise_rate": rate},
+            level=noise_entropy(rate),
         )
         for rate in rates
     ]
-    used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = f"symmetric noise r = {used} (the paper states only 0.9)"
+    conditions = "symmetric noise; the paper states only r = 0.9"
     caption = f"{CAPTION}; {trained_on(study)}."
-    run = curves[0].experiments[0].optimization
-    inset = Inset(run.drops[-1], run.epochs, (0.47, 0.36, 0.5, 0.5))
-    return Figure(3, caption, "cross_entropy", curves, conditions, study=study, inset=inset)
+    return Figure(3, caption, "cross_entropy", curves, conditions, study=study)
 
 
 if __name__ == "__main__":

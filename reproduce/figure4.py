@@ -12,7 +12,7 @@ from chainer_jo.reproduction.paper.settings import (
     FIGURE4_TOPS,
 )
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
-from chainer_jo.reproduction.tables_and_figures.curves import Curve, Inset
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.table import Block
 
@@ -55,9 +55,7 @@ def figure(study: Study) -> Figure:
     if any("here" in curve.label for curve in curves):
         conditions += "; k is scaled to the same share of the labels as in the paper"
     caption = f"{CAPTION}; {trained_on(study)}."
-    start = curves[0].experiments[0].relabelling.start
-    inset = Inset(start, 5 * start // 2, (0.36, 0.37, 0.6, 0.35))
-    return Figure(4, caption, "recovery", curves, conditions, side_table, study=study, inset=inset)
+    return Figure(4, caption, "recovery", curves, conditions, side_table, study=study)
 
 
 if __name__ == "__main__":

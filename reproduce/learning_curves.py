@@ -27,7 +27,7 @@ def figure(study: Study) -> Figure:
     rates = study.noise_rates or (NOISE_RATE,)
     curves = []
     for rate in rates:
-        family = f"r={rate:g}" if len(rates) > 1 else ""
+        panel = f"r={rate:g}" if len(rates) > 1 else ""
         trials = study.comparison_trials()
         joint = [study.joint("symmetric", rate, trial) for trial in trials]
         shown = {
@@ -38,14 +38,11 @@ def figure(study: Study) -> Figure:
             "joint, second step": joint,
         }
         curves += [
-            Curve(f"{label}, {family}" if family else label, runs, family)
+            Curve(f"{label}, {panel}" if panel else label, runs, panel=panel)
             for label, runs in shown.items()
         ]
     used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = (
-        f"symmetric noise r = {used}; the first step starts with the noisy labels and has a "
-        "constant learning rate"
-    )
+    conditions = f"symmetric noise r = {used}; the first step's learning rate is constant"
     return LearningCurves(9, f"{CAPTION}; {trained_on(study)}.", "test", curves, conditions)
 
 

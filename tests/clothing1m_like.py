@@ -6,19 +6,19 @@ from pathlib import Path
 
 from chainer_jo.data import clothing1m_standin
 from chainer_jo.reproduction.experiments.experiment import (
-    Data,
     Experiment,
+    ImageSelection,
+    LabelSchedule,
     Network,
     Noise,
     Optimization,
-    Relabelling,
 )
 
 SMALL = dict(train=4, clean_train=1, validation=2, test=3)  # images per class
 CLASSES = len(clothing1m_standin.CLASS_NAMES)
 #: A first step on it.
 ON_DISK = Experiment(
-    Data("clothing1m-like", resize=18, crop=16),
+    ImageSelection("clothing1m-like", resize=18, crop=16),
     Noise("real"),
     Network((1, 1), (4, 8)),
     Optimization(3, 0.02, (), 8, 0.9, 1e-3, pad=0, flip=False),
@@ -26,7 +26,7 @@ ON_DISK = Experiment(
     seed=0,
     alpha=1.2,
     beta=0.8,
-    relabelling=Relabelling(1, 3),
+    relabelling=LabelSchedule(1, 3),
 )
 
 

@@ -24,7 +24,6 @@ sys.path += [str(ROOT / folder) for folder in ("benchmarks", "reproduce", "tools
 
 # Before any test imports chainer: see chainer_jo._compat.
 from chainer_jo.cores import usable_cores  # noqa: E402
-from chainer_jo.data.array_cache import download  # noqa: E402
 from chainer_jo.engine.backend import choose_backend, use_backend  # noqa: E402
 
 
@@ -66,7 +65,7 @@ def collected_between_tests():
 @pytest.fixture
 def cache(monkeypatch, tmp_path):
     """A data set folder of the test's own; gives that of the package in it."""
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    monkeypatch.setattr("chainer.dataset.download._dataset_root", str(tmp_path / "cache"))
     return tmp_path / "cache" / "chainer_jo"
 
 

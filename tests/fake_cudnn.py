@@ -18,12 +18,7 @@ numerical_note = enum.Enum("numerical_note", [
     "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
 ])  # fmt: skip
 DTYPES = {data_type.FLOAT: np.float32, data_type.HALF: np.float16}
-STEPS = (
-    "validate",
-    "build_operation_graph",
-    "create_execution_plans",
-    "check_support",
-)
+STEPS = ("validate", "build_operation_graph", "create_execution_plans", "check_support")
 WORKSPACE = 48
 
 
@@ -86,26 +81,6 @@ class Tensor:
         self.host = host
         self.is_output = False
 
-    def set_output(self, is_output):
-        self.is_output = is_output
-        return self
-
-    def set_data_type(self, data_type):
-        self.data_type = data_type
-        return self
-
-    def set_dim(self, dim):
-        self.dim = dim
-        return self
-
-    def set_stride(self, stride):
-        self.stride = stride
-        return self
-
-    def set_uid(self, uid):
-        self.uid = uid
-        return self
-
     def memory(self, address):
         """The array at an address, as this tensor describes it."""
         dtype = np.dtype(DTYPES[self.data_type])
@@ -113,6 +88,19 @@ class Tensor:
         buffer = (ctypes.c_char * nbytes).from_address(address)
         strides = [s * dtype.itemsize for s in self.stride]
         return np.ndarray(self.dim, dtype, buffer, strides=strides)
+
+
+def _setter(name):
+    def call(tensor, value):
+        setattr(tensor, name, value)
+        return tensor
+
+    return call
+
+
+for _name in ("data_type", "dim", "stride", "uid"):
+    setattr(Tensor, f"set_{_name}", _setter(_name))
+Tensor.set_output = _setter("is_output")
 
 
 class Graph:
@@ -133,10 +121,8 @@ class Graph:
         n, c, h, w = dim
         dense = [c * h * w, 1, c * w, c]
         # The stride of a dimension of one is free.
-        assert all(d == 1 or s == e for d, s, e in zip(dim, stride, dense, strict=True)), (
-            dim,
-            stride,
-        )
+        fits = [d == 1 or s == e for d, s, e in zip(dim, stride, dense, strict=True)]
+        assert all(fits), (dim, stride)
         self.tensors.append(Tensor(dim, stride, data_type, uid, host=is_pass_by_value))
         return self.tensors[-1]
 

@@ -97,12 +97,13 @@ def _fork(status: socket.socket, streams: list[int]) -> list:
 
 
 if __name__ == "__main__":
+    import scipy.special  # noqa: F401
     import sklearn.datasets  # noqa: F401
 
     import chainer_jo.reproduction.commands  # noqa: F401
-    from chainer_jo.data.array_cache import download
-    from chainer_jo.reproduction.running import provenance
+    from chainer_jo.reproduction.running import provenance, worker  # noqa: F401  (loads Chainer)
 
+    download = sys.modules["chainer.dataset.download"]
     provenance._package()  # reads all of the package's code
     words, folder, environment, _ = _serve(socket.socket(fileno=int(sys.argv[1])))
     os.chdir(folder)

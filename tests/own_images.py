@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from PIL import Image
 
-from chainer_jo.data.array_cache import download
 from chainer_jo.relabel import cli
 
 #: Two that are easily told apart, and one that a single image has.
@@ -75,10 +75,20 @@ def run(*arguments):
     return 0
 
 
+def relabel(root, out, *words):
+    """The exit code of the command on the table of a folder."""
+    return run("relabel", root / "labels.csv", "--out", out, *words)
+
+
 def content(page):
     """What the script of a page shows."""
     found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
     return json.loads(found[1])
+
+
+def by_features(root):
+    """Flags for features of the images in a folder that `make` made."""
+    return ("--features", root / "features.npz", *BY_FEATURES)
 
 
 def one_line(capsys):

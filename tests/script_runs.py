@@ -30,7 +30,7 @@ def table1(study):
 figure5 = partial(label_figure, number=5, what="Test accuracy", key="test")
 
 
-def run(build, folder, *flags):
+def run(build, folder, *flags, main=main):
     """The script in this process; returns its exit code."""
     argv = ["--preset", "tiny", "--results", str(folder / "results"),
             "--figures", str(folder / "figures"), "--device", "cpu", *flags]  # fmt: skip

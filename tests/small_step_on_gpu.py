@@ -14,7 +14,7 @@ from chainer_jo.method.objectives import Classifier, JointObjective  # noqa: E40
 from chainer_jo.method.preact_resnet import PreActResNet  # noqa: E402
 from chainer_jo.method.images import NetworkInput  # noqa: E402
 from chainer_jo.method.iterator import BatchIterator  # noqa: E402
-from chainer_jo.method.soft_labels import LabelStore  # noqa: E402
+from chainer_jo.method.soft_labels import SoftLabels  # noqa: E402
 from chainer_jo.method.optimizers import FlatMomentumSGD  # noqa: E402
 from chainer_jo.method.updater import JointUpdater  # noqa: E402
 
@@ -31,7 +31,7 @@ def main() -> None:
         BatchIterator(40, 16, 0, 1, 2, True, device.send),
         FlatMomentumSGD(0.1, 0.9, 1e-4).setup(model),
         NetworkInput(images, device.send(np.zeros((8, 8, 3), np.float32)), 2),
-        LabelStore(labels, 10, "soft", xp=device.xp),
+        SoftLabels(labels, 10, "soft", xp=device.xp),
         device.send(labels),
         device.send(labels),
     )

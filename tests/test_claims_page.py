@@ -15,9 +15,10 @@ from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import claims_page as claims
 from chainer_jo.reproduction.tables_and_figures.claims_page import Claims, numbers, summary
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
-ORIGIN = {"preset": "digits", "data": "digits", "precision": "fp32"}
+SETTING = Setting("digits", "digits", "fp32")
 table1 = partial(comparison_table, printed=tables.TABLE1, noise="symmetric")
 
 
@@ -89,7 +90,7 @@ def test_a_claim_rests_on_a_premise_unless_the_claim_that_it_needs_holds(
 
     monkeypatch.setattr(paper.Claim, "decide", decide)
     monkeypatch.setattr(paper.Claim, "decide_with_bounds", lambda claim, results: None)
-    found = Claims(Study(DIGITS, "digits"), [table1]).data(RunStore(tmp_path), ORIGIN)
+    found = Claims(Study(DIGITS, "digits"), [table1]).data(RunStore(tmp_path), SETTING)
     by_id = {each["id"]: each for each in found}
     assert by_id["noise-degrades"]["rests_on"] == rests_on
     assert by_id["noise-degrades"]["notes"] == ([note] if note else [])
@@ -117,7 +118,7 @@ def test_the_power_of_the_trials_is_stated():
 
 
 def test_the_claim_that_a_preset_was_chosen_for_says_so(tmp_path):
-    found = Claims(Study(HALF, "cifar10-jpeg"), [table1]).data(RunStore(tmp_path), ORIGIN)
+    found = Claims(Study(HALF, "cifar10-jpeg"), [table1]).data(RunStore(tmp_path), SETTING)
     said = {each["id"] for each in found if "half was chosen so" in " ".join(each["notes"])}
     assert said == {"symmetric-cross-entropy-falls"}
 
@@ -126,10 +127,10 @@ def test_claims_are_decided_once_per_command(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(claims, "judged", lambda *args: calls.append(args) or [])
     both, store = Claims(Study(DIGITS, "digits"), [table1]), RunStore(tmp_path)
-    both.data(store, ORIGIN)  # the check before writing
-    both.write(store, ORIGIN, tmp_path, tmp_path)
+    both.data(store, SETTING)  # the check before writing
+    both.write(store, SETTING, tmp_path, tmp_path)
     assert len(calls) == 1
-    replace(both).data(store, ORIGIN)  # another command
+    replace(both).data(store, SETTING)  # another command
     assert len(calls) == 2
 
 

@@ -26,10 +26,11 @@ from chainer_jo.reproduction.experiments.presets import REAL, Network, Study, pr
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 
 NAMES = list(clothing1m.CLASS_NAMES)
 TABLE3 = ROOT / "reproduce" / "table3.py"
-ORIGIN = {"preset": "digits", "data": "tiny", "precision": "fp32"}
+SETTING = Setting("digits", "tiny", "fp32")
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +163,8 @@ def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
     study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
     drawn, store = figure7(study), RunStore(tmp_path)
-    assert drawn.write(store, ORIGIN, tmp_path, tmp_path) == []
-    assert "because the final labels of the first step are not" in drawn.text(store, ORIGIN)
+    assert drawn.write(store, SETTING, tmp_path, tmp_path) == []
+    assert "because the final labels of the first step are not" in drawn.text(store, SETTING)
 
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):
@@ -178,7 +179,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
         labels[i, [shirt, hoodie]] = probability, 1 - probability
     store = first_step_ended(study, tmp_path, labels)
     figure = figure7(study)
-    content = figure.data(store, ORIGIN)
+    content = figure.data(store, SETTING)
     rows = content["images"]
     assert content["complete"] and content["moved"] == len(members)
     expected = [members[-1], members[-2], members[0]]
@@ -190,11 +191,11 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
 def test_before_the_first_step_has_finished(data, tmp_path):
     study = Clothing1MStudy(DIGITS, "tiny", load=lambda: clothing1m.load(data))
     store = RunStore(tmp_path)
-    paths = figure7(study).write(store, ORIGIN, tmp_path, tmp_path)
+    paths = figure7(study).write(store, SETTING, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
     assert all(path.stat().st_size for path in paths)
-    assert "not finished" in figure7(study).text(store, ORIGIN)
-    text = table3(study).text(store, ORIGIN)
+    assert "not finished" in figure7(study).text(store, SETTING)
+    text = table3(study).text(store, SETTING)
     assert text.count("…") == 4
 
 

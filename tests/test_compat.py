@@ -180,3 +180,20 @@ def test_resize_images_which_reads_float():
     x = np.arange(4, dtype="f").reshape(1, 1, 2, 2)
     expected = [[0, 0.5, 1], [1, 1.5, 2], [2, 2.5, 3]]
     np.testing.assert_array_equal(F.resize_images(x, (3, 3)).array[0, 0], expected)
+
+
+def test_a_script_that_lists_or_refuses_loads_no_large_library():
+    """Chainer, SciPy and Matplotlib take longer than the rest of a dry run."""
+    script = """
+        import runpy, sys
+        for flags in ("--help", "--trials 0", "--dry-run --results results/reference"):
+            sys.argv = ["table1.py", *flags.split()]
+            try:
+                runpy.run_path("reproduce/table1.py", run_name="__main__")
+            except SystemExit as ended:
+                print("ended with", ended.code)
+            assert not {"chainer", "scipy", "matplotlib"} & {*sys.modules}, flags
+    """
+    printed = run(NO_DRIVER, script, argument="", path=str(processes.ROOT))
+    assert [printed.count(f"ended with {code}\n") for code in (0, 2)] == [1, 1]
+    assert "54 runs, 0 to do" in printed

@@ -13,12 +13,13 @@ from chainer_jo import files
 from chainer_jo.data import digits
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.running.run import make_task
+from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import corrected_labels
 from chainer_jo.reproduction.tables_and_figures.first_step_images import draw_images
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 
-ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+SETTING = Setting("tiny", "digits", "fp32")
 HALVED = replace(STUDY, preset=replace(STUDY.preset, shrink=2))
 build = importlib.import_module("corrected_labels").figure
 
@@ -27,14 +28,14 @@ def ended(study, root, correct, load=digits.load):
     """A store in which the first step has ended with the labels that ``correct`` makes of noisy and
     true ones; figure and training set."""
     store, figure = RunStore(root), build(replace(study, load=load))
-    task = make_task(figure.first_step, load())
-    labels = np.eye(10, dtype=np.float32)[correct(task.train.labels, task.train.true_labels)]
+    split = make_split(figure.first_step, load())
+    labels = np.eye(10, dtype=np.float32)[correct(split.train.labels, split.train.true_labels)]
     store.open(figure.first_step)
     store.save_result(figure.first_step, {
-        "id": figure.first_step.id, "state": "finished", "data": task.fingerprint,
+        "id": figure.first_step.id, "state": "finished", "data": split.fingerprint,
         "labels_sha256": store.save_labels(figure.first_step, 0.9 * labels + 0.01),
     })  # fmt: skip
-    return store, figure, task.train
+    return store, figure, split.train
 
 
 def half_of_them(noisy, true):
@@ -51,13 +52,13 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
 
     monkeypatch.setattr(corrected_labels, "draw_images", draw)
     store, figure, train = ended(study, tmp_path, half_of_them)
-    paths = figure.write(store, ORIGIN, tmp_path, tmp_path)
+    paths = figure.write(store, SETTING, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
     found = files.read_json(tmp_path / "corrected_labels.json")
     rows = found["images"]
     assert found["complete"] and len(rows) == len(shown) == 20
     assert [row["row"] for row in rows] == sorted({row["row"] for row in rows})
-    full = make_task(STUDY.first_step("symmetric", 0.5, 0), digits.load()).train
+    full = make_split(STUDY.first_step("symmetric", 0.5, 0), digits.load()).train
     for row, (image, caption, _) in zip(rows, shown, strict=True):
         i = row["row"]
         noisy, true = train.labels[i], train.true_labels[i]
@@ -72,7 +73,7 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
     wrong = int((train.labels != train.true_labels).sum())
     left = int((half_of_them(train.labels, train.true_labels) != train.true_labels).sum())
     assert f"{wrong} of 180 labels were wrong before the first step, {left} after" in (
-        figure.text(store, ORIGIN)
+        figure.text(store, SETTING)
     )
 
 
@@ -81,7 +82,7 @@ def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):
     store, figure, train = ended(
         STUDY, tmp_path, lambda noisy, true: np.where(true == 3, 4, true)
     )  # fmt: skip
-    found = figure.data(store, ORIGIN)
+    found = figure.data(store, SETTING)
     wrong_after = int((train.true_labels == 3).sum())
     assert found["wrong_after"] == wrong_after
     either = (train.labels != train.true_labels) | (train.true_labels == 3)
@@ -94,26 +95,28 @@ def test_few_wrong_labels_are_all_shown(tmp_path):
     store, figure, _ = ended(
         study, tmp_path, lambda noisy, true: np.where(np.arange(len(true)) < 3, 9 - true, true)
     )
-    assert [row["row"] for row in figure.data(store, ORIGIN)["images"]] == [0, 1, 2]
-    assert figure.write(store, ORIGIN, tmp_path, tmp_path)
+    assert [row["row"] for row in figure.data(store, SETTING)["images"]] == [0, 1, 2]
+    assert figure.write(store, SETTING, tmp_path, tmp_path)
 
 
 def test_before_the_run_and_without_its_labels(tmp_path):
     figure, store = build(STUDY), RunStore(tmp_path)
-    assert not figure.data(store, ORIGIN)["complete"]
-    assert "not finished yet" in figure.text(store, ORIGIN)
-    assert len(figure.write(store, ORIGIN, tmp_path, tmp_path)) == 5
+    assert not figure.data(store, SETTING)["complete"]
+    assert "not finished yet" in figure.text(store, SETTING)
+    assert len(figure.write(store, SETTING, tmp_path, tmp_path)) == 5
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
     (store.folder(figure.first_step) / "labels.npz").unlink()
-    assert figure.write(store, ORIGIN, tmp_path, tmp_path) == []
-    assert "the final labels of the first step are not in this folder" in figure.text(store, ORIGIN)
+    assert figure.write(store, SETTING, tmp_path, tmp_path) == []
+    assert "the final labels of the first step are not in this folder" in figure.text(
+        store, SETTING
+    )
 
 
 def test_a_run_that_was_done_again_is_drawn_again(tmp_path):
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
-    before = figure.data(store, ORIGIN)["wrong_after"]
+    before = figure.data(store, SETTING)["wrong_after"]
     store, figure, _ = ended(STUDY, tmp_path, lambda noisy, true: true)
-    assert before and figure.data(store, ORIGIN)["wrong_after"] == 0
+    assert before and figure.data(store, SETTING)["wrong_after"] == 0
 
 
 def other_images() -> ImageData:
@@ -124,7 +127,7 @@ def other_images() -> ImageData:
 def test_other_images_are_refused(tmp_path):
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
     with pytest.raises(UserError, match="of data with fingerprint"):
-        replace(figure, load=partial(other_images)).data(store, ORIGIN)
+        replace(figure, load=partial(other_images)).data(store, SETTING)
 
 
 def test_the_rate_is_the_headlines_where_the_study_has_it():

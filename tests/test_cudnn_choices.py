@@ -42,14 +42,26 @@ def make(*offers, choices=None, folder=None, precision="fp32", unsupported=({"id
     return backend, library
 
 
+def supported(library):
+    """The graphs without an identity node."""
+    return [graph for graph in library.graphs if "identity" not in graph.nodes]
+
+
 def runs(library):
-    return [graph.runs for graph in library.graphs if "identity" not in graph.nodes]
+    return [graph.runs for graph in supported(library)]
 
 
 def chosen(library):
     """The plan of the only supported graph."""
-    (graph,) = (graph for graph in library.graphs if "identity" not in graph.nodes)
+    (graph,) = supported(library)
     return graph.selected.name
+
+
+def choice(*offers, **options):
+    """The plan that is chosen in the first convolution."""
+    backend, library = make(*offers, **options)
+    convolution(backend)
+    return chosen(library)
 
 
 def kept(folder):
@@ -98,18 +110,23 @@ def test_what_varies_from_call_to_call_is_neither_built_nor_run(precision):
     assert {offer for _, offer in library.built} == {SLOW, FAST}
 
 
-@pytest.mark.parametrize("second", [30.0, 29.5])
-def test_of_those_as_fast_cudnns_first_is_chosen(second):
-    backend, library = make(SLOW, Offer("eng4", second), Offer("eng5", second))
-    convolution(backend)
-    assert chosen(library) == SLOW.name
+UNBUILT, UNRUN = Offer("eng8", 1.0, builds=False), Offer("eng9", 1.0, runs=False)
 
 
-def test_all_plans_that_are_built_in_time_are_timed():
-    offers = [Offer(f"eng{i}", 20.0 if i == 43 else 30.0) for i in range(44)]
-    backend, library = make(*offers)
-    convolution(backend)
-    assert len(library.built) == len(offers) and chosen(library) == "eng43"
+@pytest.mark.parametrize(("offers", "name"), [
+    # Of those as fast, cuDNN's first.
+    ((SLOW, Offer("eng4", 30.0), Offer("eng5", 30.0)), SLOW.name),
+    ((SLOW, Offer("eng4", 29.5), Offer("eng5", 29.5)), SLOW.name),
+    # All that are built in time are timed.
+    ([Offer(f"eng{i}", 20.0 if i == 43 else 30.0) for i in range(44)], "eng43"),
+    # Much memory is not taken for speed.
+    ((SLOW, Offer("eng9", 1.0, workspace=WORKSPACE + 1)), SLOW.name),
+    # What cannot be built or run is passed over, also where building takes long.
+    ((UNBUILT, UNRUN, SLOW, FAST), FAST.name),
+    ((Offer("eng8", builds=False, seconds_to_build=2 * SECONDS), SLOW), SLOW.name),
+])  # fmt: skip
+def test_which_plan_is_chosen(offers, name):
+    assert choice(*offers) == name
 
 
 @pytest.mark.parametrize(("shares", "number"), [
@@ -126,31 +143,17 @@ def test_building_takes_little_more_than_a_share_of_a_second(shares, number):
     assert len(library.built) == number
 
 
-def test_much_memory_is_not_taken_for_speed():
-    greedy = Offer("eng9", 1.0, workspace=WORKSPACE + 1)
-    backend, library = make(SLOW, greedy)
+def test_much_memory_is_taken_if_there_is_nothing_else():
+    backend, _ = make(Offer("eng9", workspace=4096))
     convolution(backend)
-    assert chosen(library) == SLOW.name
-    backend, library = make(Offer("eng9", workspace=4096))
-    convolution(backend)
-    assert backend._xp.allocated[-1].nbytes == 4096, "if there is nothing else"
+    assert backend._xp.allocated[-1].nbytes == 4096
 
 
-def test_what_cannot_be_built_or_run_is_passed_over():
-    broken = [Offer("eng8", 1.0, builds=False), Offer("eng9", 1.0, runs=False)]
-    backend, library = make(*broken, SLOW, FAST)
-    convolution(backend)
-    assert chosen(library) == FAST.name
-    slow = Offer("eng8", builds=False, seconds_to_build=2 * SECONDS)
-    backend, library = make(slow, SLOW)
-    convolution(backend)
-    assert chosen(library) == SLOW.name
-    backend, library = make(broken[0])
+def test_a_graph_whose_only_plan_fails_is_an_error():
     with pytest.raises(UserError, match="no engine"):
-        convolution(backend)
-    backend, library = make(broken[1])
+        convolution(make(UNBUILT)[0])
     with pytest.raises(RuntimeError, match="EXECUTION_FAILED"):
-        convolution(backend)
+        convolution(make(UNRUN)[0])
 
 
 def test_a_continued_run_has_the_same_plans_without_measuring(tmp_path, caplog):
@@ -166,19 +169,12 @@ def test_a_continued_run_has_the_same_plans_without_measuring(tmp_path, caplog):
     assert not caplog.records
 
 
-def test_the_only_plan_is_kept_too(tmp_path):
-    convolution(make(SLOW, folder=tmp_path)[0])
-    backend, library = make(FAST, SLOW, folder=tmp_path)
-    convolution(backend)
-    assert chosen(library) == SLOW.name
-
-
-def test_each_precision_chooses_by_itself(tmp_path):
+def test_the_only_plan_is_kept_too_and_each_precision_chooses_by_itself(tmp_path):
     choices = Choices(HERE)
-    convolution(make(SLOW, choices=choices, folder=tmp_path)[0])
-    backend, library = make(MIDDLE, choices=choices, folder=tmp_path, precision="tf32")
-    convolution(backend)
+    assert choice(SLOW, choices=choices, folder=tmp_path) == SLOW.name
+    assert choice(MIDDLE, choices=choices, folder=tmp_path, precision="tf32") == MIDDLE.name
     assert kept(tmp_path) == {GRAPH: SLOW.name, GRAPH.replace("fp32", "tf32"): MIDDLE.name}
+    assert choice(FAST, SLOW, folder=tmp_path) == SLOW.name
 
 
 def test_on_another_gpu_it_says_so_once_and_chooses_anew(tmp_path, caplog):
@@ -186,9 +182,7 @@ def test_on_another_gpu_it_says_so_once_and_chooses_anew(tmp_path, caplog):
     there = "H200, cuDNN 9.28.0"
     for turn in range(2):
         caplog.clear()
-        backend, library = make(MIDDLE, SLOW, choices=Choices(there), folder=tmp_path)
-        convolution(backend)
-        assert chosen(library) == MIDDLE.name
+        assert choice(MIDDLE, SLOW, choices=Choices(there), folder=tmp_path) == MIDDLE.name
         lines = [record.getMessage() for record in caplog.records]
         assert len(lines) == (turn == 0)
         assert all(HERE in line and there in line and str(tmp_path) in line for line in lines)
@@ -201,9 +195,8 @@ def test_on_another_gpu_it_says_so_once_and_chooses_anew(tmp_path, caplog):
 ])  # fmt: skip
 def test_a_plan_that_is_not_there_any_more_is_replaced(tmp_path, caplog, offers):
     convolution(make(SLOW, FAST, folder=tmp_path)[0])
-    backend, library = make(*offers, folder=tmp_path)
-    convolution(backend)
-    assert chosen(library) == MIDDLE.name and kept(tmp_path) == {GRAPH: MIDDLE.name}
+    assert choice(*offers, folder=tmp_path) == MIDDLE.name
+    assert kept(tmp_path) == {GRAPH: MIDDLE.name}
     (record,) = caplog.records
     assert FAST.name in record.getMessage() and GRAPH in record.getMessage()
 
@@ -214,9 +207,8 @@ def test_a_damaged_file_is_one_line_and_is_mended(tmp_path, caplog, text):
     path = tmp_path / NAME
     path.parent.mkdir()
     path.write_text(text)
-    backend, library = make(SLOW, FAST, folder=tmp_path)
-    convolution(backend)
-    assert chosen(library) == FAST.name and kept(tmp_path) == {GRAPH: FAST.name}
+    assert choice(SLOW, FAST, folder=tmp_path) == FAST.name
+    assert kept(tmp_path) == {GRAPH: FAST.name}
     (record,) = caplog.records
     assert record.getMessage() == f"{path}: damaged; plans are chosen again"
 
@@ -379,20 +371,18 @@ def shipped(plan, microseconds):
     return Choices(HERE, {GRAPH: {"plan": plan.name, "microseconds": microseconds}})
 
 
-def test_a_shipped_plan_that_was_timed_with_the_others_is_taken(tmp_path):
+def test_a_shipped_plan_is_taken_if_it_was_timed_with_the_others_and_is_there(tmp_path, caplog):
+    """After a plan of the folder."""
     there = shipped(MIDDLE, {MIDDLE.name: 20.0, FAST.name: 25.0})
     backend, library = make(SLOW, FAST, MIDDLE, choices=there, folder=tmp_path)
     convolution(backend)
     assert chosen(library) == MIDDLE.name and runs(library) == [1]
     assert kept(tmp_path) == {GRAPH: MIDDLE.name}, "another version may ship other plans"
-
-
-def test_a_folders_plan_is_taken_before_a_shipped_one(tmp_path):
-    convolution(make(SLOW, folder=tmp_path)[0])
-    there = shipped(MIDDLE, {MIDDLE.name: 20.0})
-    backend, library = make(SLOW, MIDDLE, choices=there, folder=tmp_path)
-    convolution(backend)
-    assert chosen(library) == SLOW.name
+    convolution(make(SLOW, folder=tmp_path / "kept")[0])
+    assert choice(SLOW, MIDDLE, choices=there, folder=tmp_path / "kept") == SLOW.name
+    there = shipped(FAST, {FAST.name: 20.0})
+    assert choice(SLOW, MIDDLE, choices=there, folder=tmp_path / "no") == MIDDLE.name
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("microseconds", [[20.0, 25.0], {MIDDLE.name: 20.0}])
@@ -409,13 +399,6 @@ def test_a_shipped_plan_is_timed_again_where_others_were_not(
     library.offers_with = {"identity": [other]}
     convolution(backend)
     assert kept(tmp_path) == {GRAPH: expected}
-
-
-def test_a_shipped_plan_that_does_not_exist_here_changes_nothing(tmp_path, caplog):
-    there = shipped(FAST, {FAST.name: 20.0})
-    backend, library = make(SLOW, MIDDLE, choices=there, folder=tmp_path)
-    convolution(backend)
-    assert chosen(library) == MIDDLE.name and not caplog.records
 
 
 @pytest.mark.parametrize("results", ["paper-mixed", "paper-cifar10-jpeg-mixed"])

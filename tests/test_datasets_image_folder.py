@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from hostile import memory_below
 from PIL import Image
 
 from chainer_jo.data import decoding, image_folder, source
-from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -69,37 +69,26 @@ def test_tar(folder, tmp_path, ending, prefix):
     check(load(str(pack(folder, tmp_path / f"toys.{ending}", mode, prefix))))
 
 
-def test_grey_images_have_one_channel(tmp_path):
+def test_grey_images_have_one_channel_unless_others_are_coloured(folder, tmp_path):
     for part in ("train", "test"):
-        save(tmp_path / "toys" / part / "a" / "1.png", picture(1, (4, 4)))
-
-    data = load(str(tmp_path / "toys"))
-
+        save(tmp_path / "grey" / part / "a" / "1.png", picture(1, (4, 4)))
+    data = load(str(tmp_path / "grey"))
     assert data.image_shape == (4, 4, 1)
     np.testing.assert_array_equal(data.train_images[0, :, :, 0], picture(1, (4, 4)))
-
-
-def test_grey_image_among_coloured_ones(folder):
     save(folder / "train/9/1.png", picture(8, (5, 7)))
-
     data = load(str(folder))
-
     np.testing.assert_array_equal(data.train_images[0], np.stack([picture(8, (5, 7))] * 3, axis=2))
     np.testing.assert_array_equal(data.train_images[1], picture(0))
 
 
 def test_hidden_and_unrelated_files_do_not_matter(folder):
-    (folder / "train/9/.DS_Store").write_text("x")
-    (folder / "train/9/._2.png").write_text("x")
-    (folder / "train/list.txt").write_text("x")
-    (folder / "README").write_text("x")
-    (folder / "train/.ipynb_checkpoints").mkdir()
-    (folder / "train/.ipynb_checkpoints/1.png").write_text("x")
-    for name in ("train/@eaDir/2.png", "train/9/@eaDir/2.png", "test/__MACOSX/1.png"):
-        (folder / name).parent.mkdir()
+    for name in (
+        "train/9/.DS_Store", "train/9/._2.png", "train/list.txt", "README", "raw/9/1.png",
+        "train/.ipynb_checkpoints/1.png", "train/@eaDir/2.png", "train/9/@eaDir/2.png",
+        "test/__MACOSX/1.png",
+    ):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
-    (folder / "raw/9").mkdir(parents=True)
-    (folder / "raw/9/1.png").write_text("x")
     check(load(str(folder)))
 
 
@@ -108,9 +97,7 @@ def test_decoded_once_then_mapped(folder, tmp_path, monkeypatch, packed):
     path = pack(folder, tmp_path / "toys.tar", "w") if packed else folder
     first = load(str(path))
     monkeypatch.setattr(image_folder, "_decode", lambda *_: pytest.fail("decoded again"))
-
     again = load(str(path))
-
     check(again)
     assert again.fingerprint() == first.fingerprint()
     assert isinstance(again.train_images.base, np.memmap)
@@ -126,9 +113,7 @@ def test_changed_images_are_decoded_anew(folder, tmp_path, packed):
     before = load(path())
     save(folder / "train/9/2.png", picture(99))
     save(folder / "train/9/3.png", picture(98))
-
     after = load(path())
-
     assert len(before.train_images) == 4
     np.testing.assert_array_equal(before.train_images[0], picture(0))
     np.testing.assert_array_equal(after.train_images[:2], [picture(99), picture(98)])
@@ -147,33 +132,28 @@ def test_an_image_replaced_by_one_of_the_same_size_and_time_is_decoded(tmp_path)
     np.testing.assert_array_equal(load(str(tmp_path)).train_images[0], picture(99))
 
 
-@pytest.mark.parametrize("damage", [
-    "cut", "empty", "gone", "leftover", "pixel", "label", "header", "class", "no class",
+ARRAY = "train_images.npy"
+
+
+@pytest.mark.parametrize("name, damage", [
+    (ARRAY, lambda content: content[:-10]), (ARRAY, lambda content: b""), (ARRAY, None),
+    (ARRAY, lambda content: content[:-1] + b"\x55"), ("", None),
+    ("test_labels.npy", lambda content: content[:-8] + bytes(8)),
+    (ARRAY, lambda content: content.replace(b"{", b"(", 1)),
+    ("class_names.json", lambda content: content.replace(b"9", b"8")),
+    ("class_names.json", lambda content: b"5"),
 ])  # fmt: skip
-def test_damaged_cache_is_made_anew(folder, cache, damage):
+def test_a_damaged_cache_is_made_again(folder, cache, name, damage):
     load(str(folder))
     (made,) = (p for p in cache.iterdir() if p.is_dir())
-    array = made / "train_images.npy"
-    if damage == "cut":
-        array.write_bytes(array.read_bytes()[:-10])
-    elif damage == "empty":
-        array.write_bytes(b"")
-    elif damage == "gone":
-        array.unlink()
-    elif damage == "pixel":
-        array.write_bytes(array.read_bytes()[:-1] + b"\x55")
-    elif damage == "label":
-        np.save(made / "test_labels.npy", np.zeros_like(np.load(made / "test_labels.npy")))
-    elif damage == "header":
-        array.write_bytes(array.read_bytes().replace(b"{", b"(", 1))
-    elif damage == "class":
-        names = (made / "class_names.json").read_text()
-        (made / "class_names.json").write_text(names.replace("9", "8"))
-    elif damage == "no class":
-        (made / "class_names.json").write_text("5")
+    if damage:
+        content = (made / name).read_bytes()
+        (made / name).write_bytes(damage(content))
+        assert (made / name).read_bytes() != content
+    elif name:
+        (made / name).unlink()
     else:  # as a kill in the middle leaves it
         made.rename(made.with_name(made.name + ".tmp"))
-
     check(load(str(folder)))
     assert [p for p in cache.iterdir() if p.is_dir()] == [made]
 
@@ -194,7 +174,6 @@ def test_cache_that_can_only_be_read(folder, cache):
     for lock in cache.glob("*.lock"):
         lock.unlink()
         lock.mkdir()  # no lock can be had, whoever runs the test
-
     assert load(str(folder)).fingerprint() == first.fingerprint()
 
 
@@ -220,8 +199,8 @@ def _load_elsewhere(arguments):
 
 
 def test_processes_at_once_share_one_decoding(folder, cache):
-    with get_context("spawn").Pool(3) as pool:
-        prints = pool.map(_load_elsewhere, [(str(cache.parent), str(folder))] * 3, chunksize=1)
+    with get_context("spawn").Pool(2) as pool:
+        prints = pool.map(_load_elsewhere, [(str(cache.parent), str(folder))] * 2, chunksize=1)
     assert set(prints) == {load(str(folder)).fingerprint()}
     assert len([p for p in cache.iterdir() if p.is_dir()]) == 1
 
@@ -235,30 +214,26 @@ def refuse(path, message, cache):
 
 @pytest.fixture
 def cores(monkeypatch):
-    """Two other processes decode, and this one nothing."""
+    """Two other processes decode."""
     monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
     monkeypatch.setattr(image_folder, "CHUNK", 1)
     monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
-    monkeypatch.setattr(decoding, "read", None)
 
 
 @pytest.mark.usefixtures("cores")
-def test_many_images_are_decoded_by_all_cores(folder):
-    check(load(folder))
-
-
-def test_a_process_that_may_start_no_others_decodes_alone(folder, monkeypatch):
-    """A Dask worker, unless it is told otherwise."""
-    monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
-    monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
+def test_many_images_are_decoded_by_all_cores(folder, cache, monkeypatch):
+    """An image that another process cannot decode is named; one that may start no others, as a
+    Dask worker, unless it is told otherwise, decodes alone."""
+    with monkeypatch.context() as patch:
+        patch.setattr(decoding, "read", None)  # this process decodes nothing
+        (folder / "train" / "10" / "2.png").rename(folder / "kept")
+        (folder / "train" / "10" / "2.png").write_bytes(b"no image")
+        refuse(folder, "image 'train/10/2.png' in .*: content of another kind", cache)
+        (folder / "kept").rename(folder / "train" / "10" / "2.png")
+        check(load(folder))
+    shutil.rmtree(cache)
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     check(load(folder))
-
-
-@pytest.mark.usefixtures("cores")
-def test_an_image_that_another_process_cannot_decode_is_named(folder, cache):
-    (folder / "train" / "10" / "2.png").write_bytes(b"no image")
-    refuse(folder, "image 'train/10/2.png' in .*: content of another kind", cache)
 
 
 def cut(path):
@@ -297,53 +272,13 @@ def test_a_damaged_folder_is_one_line(folder, cache, damage, words):
     refuse(folder, words, cache)
 
 
-@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-@pytest.mark.parametrize("part", [0.3, 0.7, 0.95])
-def test_tar_cut_short(folder, tmp_path, cache, mode, part):
-    for i in range(60):  # so that the padding at the end of a tar is a small part of it
-        save(folder / f"train/9/{100 + i}.png", picture(i, (5, 7, 3)))
-    path = pack(folder, tmp_path / "toys.tar", mode)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(part * len(content.rstrip(b"\0")))])
-    refuse(path, "toys.tar'.* damaged", cache)
-
-
-def test_tar_whose_checksum_is_wrong(folder, tmp_path, cache):
-    path = pack(folder, tmp_path / "toys.tar", "w:gz")
-    content = bytearray(path.read_bytes())
-    content[-6] ^= 255
-    path.write_bytes(content)
-    refuse(path, "toys.tar' is damaged .CRC check failed", cache)
-
-
-def add(path, name, kind=tarfile.REGTYPE, size=0, target=""):
-    """Adds a member's header alone to a tar."""
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname, member.size = kind, target, size
-    with tarfile.open(path, "a") as tar:
-        tar.addfile(member)
-
-
 def test_other_links_in_a_tar_do_not_matter(folder, tmp_path):
     path = pack(folder, tmp_path / "toys.tar", "w", prefix="toys/")
-    add(path, "toys/latest", tarfile.SYMTYPE, target="/elsewhere")
+    link = tarfile.TarInfo("toys/latest")
+    link.type, link.linkname = tarfile.SYMTYPE, "/elsewhere"
+    with tarfile.open(path, "a") as tar:
+        tar.addfile(link)
     check(load(str(path)))
-
-
-@pytest.mark.parametrize("kind, name, size, words", [
-    *((kind, name, 0, "is a link, expected .*tar --dereference")
-      for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE) for name in ("train/9/11.png", "train/11")),
-    (tarfile.REGTYPE, "README", 8 << 30, "unpacks to 8589934592 bytes, expected"),
-    (tarfile.REGTYPE, "train/9/11.png", 8 << 30, "unpacks to 8589934592 bytes"),
-    (tarfile.REGTYPE, "/train/9/11.png", 0, "leads out of it"),
-    (tarfile.REGTYPE, "../train/9/11.png", 0, "leads out of it"),
-])  # fmt: skip
-def test_links_far_too_large_files_and_paths_out_of_a_tar_are_refused(
-    folder, tmp_path, cache, kind, name, size, words
-):
-    path = pack(folder, tmp_path / "toys.tar", "w")
-    add(path, name, kind, size, target="2.png")
-    refuse(path, f"toys.tar': '{name}' {words}", cache)
 
 
 def test_files_beside_the_images_of_a_tar_are_not_read(folder, tmp_path, cache):
@@ -360,9 +295,7 @@ def test_a_file_packed_twice_counts_once_as_it_was_last(folder, tmp_path):
     save(tmp_path / "new.png", picture(50))
     with tarfile.open(path, "a") as tar:
         tar.add(tmp_path / "new.png", "train/9/2.png")
-
     data = load(str(path))
-
     np.testing.assert_array_equal(data.train_images[0], picture(50))
     assert len(data.train_images) == 4
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from processes import environment, run
 
 from chainer_jo.data import digits, source
-from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
 CIFAR10_JPEG = Path(__file__).parents[2] / "shared/data/cifar10-jpeg.tar.xz"

@@ -10,7 +10,6 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.data.image_data import first_of_each
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
@@ -18,15 +17,15 @@ from chainer_jo.method.augmentation import mean_image
 from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
 from chainer_jo.reproduction.experiments.experiment import (
-    Data,
     Experiment,
+    ImageSelection,
+    LabelSchedule,
     Network,
     Noise,
     Optimization,
-    Relabelling,
 )
 from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.reproduction.running.run import Run, Settings, make_task
+from chainer_jo.reproduction.running.run import Run, Settings, make_split
 from chainer_jo.reproduction.running.scheduler import pending, with_first_steps
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -49,24 +48,15 @@ def test_description_survives_json(study):
 
 def test_every_field_changes_the_id(study):
     experiment = study.first_step("symmetric", 0.5, 0)
-    others = [
-        replace(experiment, **change)
-        for change in (
-            {"data": Data("other")},
-            {"data": Data("digits", shrink=2)},
-            {"noise": Noise("asymmetric", 0.5)},
-            {"network": Network((1,), (4,))},
-            {"optimization": replace(experiment.optimization, learning_rate=0.3)},
-            {"objective": "forward"},
-            {"seed": 7},
-            {"alpha": 0.1},
-            {"beta": 0.1},
-            {"relabelling": Relabelling(1, 2)},
-            {"first_step": experiment},
-            {"precision": "mixed"},
-        )
-    ]
-    assert len({e.id for e in others} | {experiment.id}) == len(others) + 1
+    changes = dict(
+        data=ImageSelection("other"), noise=Noise("asymmetric", 0.5), network=Network((1,), (4,)),
+        optimization=replace(experiment.optimization, learning_rate=0.3), objective="forward",
+        seed=7, alpha=0.1, beta=0.1, relabelling=LabelSchedule(1, 2), first_step=experiment,
+        precision="mixed",
+    )  # fmt: skip
+    others = [replace(experiment, **{name: value}) for name, value in changes.items()]
+    others += [experiment, replace(experiment, data=ImageSelection("digits", shrink=2))]
+    assert len({each.id for each in others}) == len(others)
 
 
 def test_no_noise_is_one_run_whatever_its_kind():
@@ -96,24 +86,22 @@ def test_paper_preset_is_the_paper():
     first = second.first_step
     assert (first.alpha, first.beta, first.optimization.learning_rate) == (1.2, 0.8, 0.08)
     assert (first.optimization.epochs, first.optimization.drops) == (200, ())
-    assert first.relabelling == Relabelling(70, 200, "soft", None, 10)
+    assert first.relabelling == LabelSchedule(70, 200, "soft", None, 10)
     assert (second.optimization.epochs, second.optimization.drops) == (120, (40, 80))
     assert second.optimization.learning_rate == 0.2
     assert (second.alpha, second.beta, second.objective) == (0, 0, "cross_entropy")
     for step in (first, second):
-        o = step.optimization
-        assert (o.batch_size, o.momentum, o.weight_decay, o.pad, o.flip) == (
-            128,
-            0.9,
-            1e-4,
-            4,
-            True,
-        )
+        sgd = step.optimization
+        assert (sgd.batch_size, sgd.momentum, sgd.weight_decay) == (128, 0.9, 1e-4)
+        assert (sgd.pad, sgd.flip) == (4, True)
         assert step.network == Network((5, 5, 5), (32, 64, 128))
     baseline = study.baseline("cross_entropy", "symmetric", 0.7, 0)
     assert baseline == replace(second, first_step=None)
     assert [study.labels(k) for k in (50, 500, 5000)] == [50, 500, 5000]
     assert len(study.comparison_trials()) == 5 and len(study.sensitivity_trials()) == 3
+    assert study.first_step("symmetric", 0.7, 0, stop_epoch=200) == first
+    longer = study.first_step("symmetric", 0.7, 0, stop_epoch=300)
+    assert longer.optimization.epochs == longer.relabelling.stop == 300
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
@@ -123,35 +111,21 @@ def test_no_more_labels_are_updated_than_there_are(preset):
     assert counts[0] >= 1 and counts[-1] <= preset.train_images
 
 
-def test_stop_epoch_is_where_the_first_step_ends():
-    study = Study(PAPER, "cifar10")
-    assert study.first_step("symmetric", 0.7, 0, stop_epoch=200) == study.first_step(
-        "symmetric", 0.7, 0
-    )
-    longer = study.first_step("symmetric", 0.7, 0, stop_epoch=300)
-    assert longer.optimization.epochs == longer.relabelling.stop == 300
-
-
 def test_folders_keep_data_sets_apart():
-    assert Study(DIGITS, "digits").folder == "digits"
-    assert Study(PAPER, "cifar10").folder == "paper"
-    assert Study(PAPER, "cifar10-jpeg").folder == "paper-cifar10-jpeg"
+    found = [Study(DIGITS, "digits"), Study(PAPER, "cifar10"), Study(PAPER, "cifar10-jpeg")]
+    assert [study.folder for study in found] == ["digits", "paper", "paper-cifar10-jpeg"]
     assert Study(HALF, "cifar10-jpeg").folder == "half"
-    assert len(
-        {Study(p, d).folder for p in PRESETS.values() for d in ("cifar10", "cifar10-jpeg", "x")}
-    ) == 3 * len(PRESETS)
+    data = ("cifar10", "cifar10-jpeg", "x")
+    assert len({Study(p, d).folder for p in PRESETS.values() for d in data}) == 3 * len(PRESETS)
 
 
 def test_runs_of_one_trial_share_split_and_noise(study):
     data = digits.load()
-    method, baseline, other = (
-        make_task(e, data)
-        for e in (
-            study.first_step("symmetric", 0.5, 3),
-            study.baseline("cross_entropy", "symmetric", 0.5, 3),
-            study.baseline("cross_entropy", "symmetric", 0.5, 4),
-        )
+    described = (
+        study.first_step("symmetric", 0.5, 3),
+        *(study.baseline("cross_entropy", "symmetric", 0.5, trial) for trial in (3, 4)),
     )
+    method, baseline, other = (make_split(experiment, data) for experiment in described)
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
     np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
     assert (method.train.images != other.train.images).any()
@@ -181,10 +155,10 @@ def built(experiment, root):
 def test_a_run_is_put_together_as_it_is_described(tmp_path):
     """By every number that the description of a first step has."""
     sgd = Optimization(3, 0.03, (1, 2), 32, 0.8, 3e-4, pad=1, flip=True)
-    relabelling = Relabelling(1, 2, "top", 7, 2)
+    relabelling = LabelSchedule(1, 2, "top", 7, 2)
     first_step = STUDY.first_step("symmetric", 0.5, 0)
     run = built(replace(first_step, optimization=sgd, relabelling=relabelling), tmp_path)
-    optimizer, store = run.updater.get_optimizer("main"), run.updater.label_store
+    optimizer, store = run.updater.get_optimizer("main"), run.updater.labels
     assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (0.03, 0.8, 3e-4)
     assert (store.rule, store.top, len(store._ring)) == ("top", 7, 2)
     objective = run.model.objective
@@ -201,9 +175,9 @@ def test_a_run_is_put_together_as_it_is_described(tmp_path):
 @pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 def test_baselines_are_told_the_matrix_of_the_noise_that_their_labels_have(kind, tmp_path):
     described = (STUDY.baseline(method, kind, 0.4, 0) for method in ("forward", "cnn_crf"))
-    forward, crf = (built(replace(e, data=Data("digits")), tmp_path) for e in described)
+    forward, crf = (built(replace(e, data=ImageSelection("digits")), tmp_path) for e in described)
     T = forward.model.objective.transition
-    train, pairs = forward.task.train, np.zeros((10, 10))
+    train, pairs = forward.split.train, np.zeros((10, 10))
     np.add.at(pairs, (train.true_labels, train.labels), 1)
     np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), T, atol=0.12)
     objective = CNNCRF(T, np.full(10, 0.1), 100)
@@ -217,12 +191,12 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     first = built(second.first_step, tmp_path)
     first.finish()
     result = first.store.result(second.first_step)
-    labels = built(second, tmp_path).updater.label_store.soft_labels
+    labels = built(second, tmp_path).updater.labels.soft_labels
     np.testing.assert_array_equal(labels, first.store.soft_labels(second.first_step))
-    assert (labels.argmax(axis=1) != first.task.train.labels).any()
+    assert (labels.argmax(axis=1) != first.split.train.labels).any()
     # What is said of them: by class, and in the ranges of Tables 12 and 13.
-    right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
-    by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
+    right, sure = labels.argmax(axis=1) == first.split.train.true_labels, labels.max(axis=1)
+    by_class = [right[first.split.train.true_labels == k].mean() for k in range(10)]
     assert result["last"]["recovery_by_class"] == pytest.approx(by_class)
     logged = first.store.log(second.first_step)[-1]["recovery"]
     assert logged == pytest.approx(right.mean())
@@ -244,22 +218,20 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
     result, log = run.finish(), store.log(baseline)
     for score, entry in (("best", max(log, key=lambda e: e["validation"])), ("last", log[-1])):
         assert (result[score]["epoch"], result[score]["test"]) == (entry["epoch"], entry["test"])
-    first_class = (run.task.train.true_labels == 0).mean()
+    first_class = (run.split.train.true_labels == 0).mean()
     assert result["best"]["recovery"] == pytest.approx(first_class)
     assert result["last"]["recovery"] != pytest.approx(first_class)
 
 
 def test_another_data_set_is_refused(study):
+    other = replace(study.baseline("forward", "symmetric", 0.5, 0), data=ImageSelection("other"))
     with pytest.raises(UserError, match="needs 'other'"):
-        make_task(
-            replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
-            digits.load(),
-        )
+        make_split(other, digits.load())
 
 
 def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(names))):
     monkeypatch.setitem(noise.MODELS, "mine", noise.NoiseModel("mn", draw, matrix))
-    return make_task(study.baseline("forward", "mine", 0.3, 0), digits.load())
+    return make_split(study.baseline("forward", "mine", 0.3, 0), digits.load())
 
 
 @pytest.mark.parametrize(("drawn", "found"), [
@@ -282,20 +254,16 @@ def test_labels_that_a_noise_should_not_draw_are_refused(monkeypatch, study, dra
     [(np.eye(3), r"float64 \(3, 3\)"), ([[1, 0], [1]], "list"), (None, "NoneType")],
 )
 def test_transition_matrices_of_another_shape_are_refused(monkeypatch, study, matrix, found):
-    task = own_noise(monkeypatch, study, lambda labels, *_: labels, lambda rate, names: matrix)
+    split = own_noise(monkeypatch, study, lambda labels, *_: labels, lambda rate, names: matrix)
     with pytest.raises(UserError, match=rf"noise 'mine': T is {found}, expected .* \(10, 10"):
-        _ = task.transition_matrix
+        _ = split.transition_matrix
 
 
-def test_first_steps_come_first_and_once(study):
-    second = study.joint("symmetric", 0.5, 0)
-    assert with_first_steps([second, second.first_step, second]) == [second.first_step, second]
-
-
-def test_finished_runs_are_not_pending_unless_their_labels_are_needed(tmp_path, study):
-    store = RunStore(tmp_path)
-    second = study.joint("symmetric", 0.5, 0)
+def test_first_steps_come_first_and_once_unless_they_have_finished(tmp_path, study):
+    """With labels, where a second step needs them."""
+    store, second = RunStore(tmp_path), study.joint("symmetric", 0.5, 0)
     first = second.first_step
+    assert with_first_steps([second, first, second]) == [first, second]
     assert pending([second], store) == [first, second]
     store.open(first)
     store.save_result(first, {"id": first.id, "state": "finished"})
@@ -353,33 +321,30 @@ def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
 
 
 def test_half_trains_on_images_of_half_the_size():
-    data = digits.load()
-    study = Study(replace(DIGITS, shrink=2), "digits")
-    task = make_task(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
-    whole = make_task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
-    assert task.train.images.shape[1:] == (4, 4, 1)
-    assert task.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(task.train.labels, whole.train.labels)
+    half, whole = (
+        make_split(Study(p, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
+        for p in (replace(DIGITS, shrink=2), DIGITS)
+    )
+    assert half.train.images.shape[1:] == (4, 4, 1) and half.fingerprint != whole.fingerprint
+    np.testing.assert_array_equal(half.train.labels, whole.train.labels)
 
 
 def test_noisy_data_are_shrunk_and_taken_by_class_as_others():
-    whole = make_task(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
+    whole = make_split(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
     sets = [whole.train, *whole.evaluation_sets.values()]
-    data = LabelledData("digits", whole.class_names, *sets, np.arange(len(whole.train)) % 3)
+    data = LabelledData("digits", whole.class_names, *sets)
     preset = replace(DIGITS, shrink=2, train_per_class=5, test_per_class=2)
     experiment = Study(preset, "digits").baseline("cross_entropy", "real", 0, 0)
-    task = make_task(experiment, data)
-    assert [np.bincount(task.train.labels).tolist(), len(task.evaluation_sets["test"])] == [
+    split = make_split(experiment, data)
+    assert [np.bincount(split.train.labels).tolist(), len(split.evaluation_sets["test"])] == [
         [5] * 10, 20,
     ]  # fmt: skip
     for k in range(10):
         first = whole.train.images[whole.train.labels == k][:5].astype(int)
         means = first.reshape(5, 4, 2, 4, 2, 1).sum(axis=(2, 4)) / 4
-        chosen = task.train.images[task.train.labels == k]
+        chosen = split.train.images[split.train.labels == k]
         np.testing.assert_allclose(chosen, means, atol=0.5)
-    assert {len(each.images) for each in task.evaluation_sets.values()} == {len(sets[1]), 20}
-    rows = first_of_each("", data.train.labels, 10, 5)
-    np.testing.assert_array_equal(data.subset(5).folds, rows % 3)
+    assert {len(each.images) for each in split.evaluation_sets.values()} == {len(sets[1]), 20}
     on_disk = replace(data, train=replace(data.train, images=ImageFiles(Path(), np.array(["a"]))))
     with pytest.raises(UserError, match="images on disk shrunk, expected resize and crop"):
         on_disk.shrunk(2)

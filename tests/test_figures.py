@@ -16,8 +16,9 @@ from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.first_step_images import Captioned, draw_images
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 
-ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+SETTING = Setting("tiny", "digits", "fp32")
 STUDY = replace(STUDY, trials=2, features="pixels")
 
 
@@ -44,13 +45,13 @@ def runs():
 
 
 def write(figure, store, tmp_path):
-    return figure.write(store, ORIGIN, store.root, tmp_path / "figures")
+    return figure.write(store, SETTING, store.root, tmp_path / "figures")
 
 
 def rows_of(figure, store, monkeypatch):
     """The data behind a figure, whose drawing is made into no files."""
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
-    return list(csv.DictReader(figure.extra_files(store, ORIGIN)[".csv"].splitlines()))
+    return list(csv.DictReader(figure.extra_files(store, SETTING)[".csv"].splitlines()))
 
 
 def test_means_spread_and_csv(store, runs, monkeypatch):
@@ -64,12 +65,12 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert [row["test accuracy (%)"] for row in rows if row["seed"] == "1"] == ["30", "40", "50"]
     by_epoch = {row["epoch"]: (row["mean"], row["std"]) for row in rows}
     assert by_epoch == {"1": ("20", "10"), "2": ("40", "20"), "3": ("40", "14.1421")}
-    text = figure.text(store, ORIGIN)
+    text = figure.text(store, SETTING)
     assert "40.0 ± 14.1" in text
     assert "2 of 3" in text
     assert "symmetric noise r = 0.5; means over 3 trials, standard deviation shaded." in text
     uneven = replace(figure, curves=[*figure.curves, Curve("lr=0.02", runs[:1])])
-    assert "means over at most 3 trials, standard" in uneven.text(store, ORIGIN)
+    assert "means over at most 3 trials, standard" in uneven.text(store, SETTING)
 
 
 @pytest.mark.parametrize(("lengths", "state", "expected"), [
@@ -86,16 +87,12 @@ def test_legend_says_what_is_not_there_yet(store, runs, lengths, state, expected
     assert Curve("lr=0.2", runs).read(store, "test").state == expected
 
 
-def test_diverged_trials_are_not_averaged(store, runs):
+def test_diverged_trials_are_neither_averaged_nor_waited_for(store, runs):
     log(store, runs[0], [0.9, 0.9], state="diverged")
     log(store, runs[1], [0.5, 0.4, 0.3], state="finished")
     series = Curve("lr=0.2", runs).read(store, "test")
     assert list(series.trials) == [1]
-    assert series.by_epoch[0].mean == 50
-    assert series.by_epoch[0].std is None
-
-
-def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
+    assert (series.by_epoch[0].mean, series.by_epoch[0].std) == (50, None)
     second = STUDY.joint("symmetric", 0.5, 0)
     log(store, second.first_step, [0.1], state="diverged")
     series = Curve("joint", [second]).read(store, "test")
@@ -110,7 +107,7 @@ def test_written_whole_before_anything_has_run(store, tmp_path, number):
     assert (tmp_path / "figures" / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "figures" / f"figure{number}.pdf").read_bytes().startswith(b"%PDF")
     assert not list(tmp_path.rglob("*.tmp"))
-    assert figure.text(store, ORIGIN).startswith(f"**Figure {number}.** ")
+    assert figure.text(store, SETTING).startswith(f"**Figure {number}.** ")
 
 
 def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
@@ -142,7 +139,7 @@ def test_dollars_in_the_names_of_classes_are_no_mathematics(store, runs):
     drawn = draw_images([Captioned(np.zeros((2, 2)), names)], (1, 1), (3, 3), names, names)
     assert drawn[".png"].startswith(b"\x89PNG")
     figure = Figure(2, "", "test", [Curve(names, runs)], names)
-    assert figure.extra_files(store, ORIGIN)[".pdf"].startswith(b"%PDF")
+    assert figure.extra_files(store, SETTING)[".pdf"].startswith(b"%PDF")
 
 
 def test_the_papers_curves():
@@ -152,18 +149,14 @@ def test_the_papers_curves():
     assert [label.partition(" (")[0] for label in labels[4]] == [
         "soft label", "hard label, all", "top 50", "top 500", "top 5000",
     ]  # fmt: skip
-    assert labels[5] == labels[6]
-    assert len(labels[5]) == 7
-
-
-def test_figure2_draws_other_noise_rates():
-    figure = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
-    assert {e.noise.rate for e in figure.experiments} == {0.3, 0.7}
-    assert "r = 0.3, 0.7" in figure.conditions
-
-
-def test_figures_5_and_6_share_their_runs():
+    assert labels[5] == labels[6] and len(labels[5]) == 7
     assert figure_of(5).experiments == figure_of(6).experiments
+    other = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
+    assert {e.noise.rate for e in other.experiments} == {0.3, 0.7}
+    assert "r = 0.3, 0.7" in other.conditions
+    drops = dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr/10")
+    lines = {}, drops, {STUDY.epochs(70): "updates start"}
+    assert tuple(figure_of(n).vertical_lines for n in (2, 3, 4)) == lines
 
 
 def test_without_features_the_other_curves_are_drawn(store, tmp_path):
@@ -191,24 +184,16 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
         for run, scores in ((experiment, {"test": 0.5}), (experiment.first_step, {})):
             result = {"state": "finished", "last": {**scores, "recovery": 0.25}}
             store.save_result(run, {"id": run.id, **result})
-    text = figure.text(store, {**ORIGIN, "data": "cifar10"})
+    text = figure.text(store, replace(SETTING, data="cifar10"))
     assert "50.0 ± 0.0 [85.7]" in text
     assert "25.0 ± 0.0 [85.9]" in text
-
-
-def test_what_happens_at_an_epoch_is_marked():
-    assert figure_of(3).vertical_lines == dict.fromkeys(
-        [STUDY.epochs(200), STUDY.epochs(400)], "lr/10"
-    )
-    assert figure_of(4).vertical_lines == {STUDY.epochs(70): "updates start"}
-    assert figure_of(2).vertical_lines == {}
 
 
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
-    figure.extra_files(store, ORIGIN)
+    figure.extra_files(store, SETTING)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further
 
@@ -221,24 +206,17 @@ def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch)
     assert places[10] == places[18] > places[20]
 
 
-def figure4_of(store, *ends):
-    """Figure 4, whose rules end at these label accuracies."""
+@pytest.mark.parametrize("ends", [(0.95, 0.945, 0.5, 0.8, 0.65), (0.95, 0.9, 0.85, 0.8, 0.75)])
+def test_curves_that_lie_on_each_other_are_magnified(ends, store, monkeypatch):
+    """Two rules end within a point, the others far below; or each ends close to the next one, so
+    that all would be in the window, which would not magnify."""
     figure, start = figure_of(4), STUDY.epochs(70)
     for curve, end in zip(figure.curves, ends, strict=True):
         for run in curve.experiments:
             log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
-    return figure
-
-
-def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
-    """Two rules end within a point, the others far below."""
-    _, (*_, window) = drawn(figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65), store, monkeypatch)
-    assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
-    low, high = window.get_ylim()
-    assert 90 < low < 94.5 and 95 < high < 98
-
-
-def test_a_window_that_would_not_magnify_is_left_out(store, monkeypatch):
-    """Each rule ends close to the next one, so that all would be in it."""
-    axes, _ = drawn(figure4_of(store, 0.95, 0.9, 0.85, 0.8, 0.75), store, monkeypatch)
-    assert axes.lines and not axes.child_axes[1:]
+    axes, (_, *windows) = drawn(figure, store, monkeypatch)
+    assert axes.lines and len(windows) == (ends[1] == 0.945)
+    for window in windows:
+        assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
+        low, high = window.get_ylim()
+        assert 90 < low < 94.5 and 95 < high < 98

@@ -27,7 +27,7 @@ from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -151,7 +151,7 @@ def train(folder, precision, graph, epochs=4, objective="joint"):
     network = PreActResNet(3, classes, (1, 1), (16, 32), np.random.RandomState(0))
     model = Classifier(network, objective)
     model.to_device("@cupy:0")
-    store = LabelStore(noisy, 10, "soft", average=2, xp=cupy)
+    store = SoftLabels(noisy, 10, "soft", average=2, xp=cupy)
     mean = augmentation.mean_image(images)
     train_images = NetworkInput(send(images), send(mean), 2)
     sgd = Optimization(epochs, 0.05, drops=(2,), batch_size=64, pad=2)

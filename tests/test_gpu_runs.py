@@ -21,7 +21,7 @@ from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
 from chainer_jo.reproduction.running import worker
 from chainer_jo.reproduction.running.run import Settings
@@ -128,7 +128,7 @@ def updater(seed, images=64, side=8, width=8, graph=True):
         BatchIterator(images, images // 4, seed, 1, 2, True, send),
         FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model),
         NetworkInput(send(pixels), send(np.zeros((side, side, 3), np.float32)), 2),
-        LabelStore(labels, 10, "soft", xp=cupy),
+        SoftLabels(labels, 10, "soft", xp=cupy),
         send(labels),
         send(labels),
         graph=graph,
@@ -151,7 +151,7 @@ def trained(order, **sizes):
     for which, (each, stream) in enumerate(zip(updaters, streams, strict=True)):
         stream.synchronize()
         optimizer = each.get_optimizer("main")
-        arrays = optimizer.parameters, optimizer.velocity, each.label_store.probabilities
+        arrays = optimizer.parameters, optimizer.velocity, each.labels.probabilities
         found.append([array.get() for array in arrays])
         replays = max(order.count(str(which)) - WARM_UP, 0)
         assert each.replays == (replays if sizes.get("graph", True) else 0)

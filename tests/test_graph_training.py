@@ -16,7 +16,7 @@ from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 
 
 class StandIn:
@@ -72,7 +72,7 @@ def data():
 def train(folder, graph, objective=None, epochs=3):
     images, noisy = data()
     classifier = model(objective=objective)
-    store = LabelStore(noisy, 3, "soft", average=2)
+    store = SoftLabels(noisy, 3, "soft", average=2)
     pixels = NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1)
     sgd = Optimization(epochs, 0.05, batch_size=16, pad=1)
     trainer = first_step(

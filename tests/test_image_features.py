@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from chainer import serializers
 from chainer.backends import cuda
+from chainer.dataset import download
 from own_images import BY_FEATURES, content, make, one_line, read, run
 from PIL import Image
 from processes import environment, finish, start
 
-from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.relabel.judge import by_features, training

@@ -79,7 +79,7 @@ def test_labels_are_updated_after_the_warm_up_and_the_last_are_averaged(monkeypa
     epochs = {}
 
     def run(trainer, usual=training._run):
-        store, mean = trainer.updater.label_store, trainer.get_extension("MeanPrediction")
+        store, mean = trainer.updater.labels, trainer.get_extension("MeanPrediction")
 
         def note(trainer):
             changed = not np.isin(store.soft_labels, (0, 1)).all()
@@ -354,9 +354,7 @@ def test_labels_are_the_posterior_of_the_mean():
 def test_prior_is_the_mean_label_once_labels_are_updated():
     updater = SimpleNamespace(
         epoch=1,
-        label_store=SimpleNamespace(
-            soft_labels=np.array([[0.9, 0.1, 0], [0.5, 0.5, 0]], np.float32)
-        ),
+        labels=SimpleNamespace(soft_labels=np.array([[0.9, 0.1, 0], [0.5, 0.5, 0]], np.float32)),
         model=SimpleNamespace(objective=JointObjective(np.full(3, 1 / 3), 1.0, 1.0)),
     )
     extension = PriorUpdate(start=2)

@@ -34,7 +34,7 @@ def table(**columns):
 def test_columns_that_are_no_probabilities_are_named(column):
     plain, other = NAMES[GIVEN], table(fold=column)
     if not column.any():  # a class that no label has
-        assert len(find_label_errors(other, plain).class_names) == 4
+        assert len(find_label_errors(plain, other).class_names) == 4
         return
     for frame, labels, shown in (
         (other, plain, "'fold'"),
@@ -42,18 +42,16 @@ def test_columns_that_are_no_probabilities_are_named(column):
         (other.set_axis([0, 1, 2, "fold"], axis=1), GIVEN, "'fold'"),
         (other.to_numpy(), GIVEN, "3"),
     ):
-        with pytest.raises(
-            UserError, match=rf"^probabilities: columns \[{shown}\] are of no label"
-        ):
-            find_label_errors(frame, labels)
-    named = find_label_errors(other.to_numpy(), GIVEN, [0, 1, 2, 3])
+        with pytest.raises(UserError, match=rf"^pred_probs: columns \[{shown}\] are of no label"):
+            find_label_errors(labels, frame)
+    named = find_label_errors(GIVEN, other.to_numpy(), [0, 1, 2, 3])
     assert len(named.class_names) == 4  # whoever names them means them
 
 
 def test_a_class_of_text_beside_numbered_ones():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(PROBABILITIES * 0.9, columns=[0, 1, 2]).assign(other=0.1)
-    assert (find_label_errors(frame, GIVEN).table()["new"] == TRUE).all()
+    assert (find_label_errors(GIVEN, frame).table()["new"] == TRUE).all()
 
 
 @pytest.mark.parametrize(
@@ -67,8 +65,8 @@ def test_labels_that_would_become_one_are_named(classes, kind):
     labels = np.array(labels, object) if kind is np.array else kind(labels)
     for call in (
         lambda: relabel(FEATURES, labels),
-        lambda: find_label_errors(PROBABILITIES, labels),
-        lambda: find_label_errors(PROBABILITIES, GIVEN, classes),
+        lambda: find_label_errors(labels, PROBABILITIES),
+        lambda: find_label_errors(GIVEN, PROBABILITIES, classes),
     ):
         with pytest.raises(
             UserError, match="(labels: row|class_names: column) .* has .*, expected"
@@ -80,16 +78,16 @@ def test_labels_that_would_become_one_are_named(classes, kind):
 def test_masked_values_are_missing(values):
     masked = np.ma.array(values, mask=np.zeros(values.shape, bool))
     masked[3] = np.ma.masked
-    name = "labels|y" if values.ndim == 1 else "features|probabilities|X"
+    name = "labels|y" if values.ndim == 1 else "features|pred_probs|X"
     x, y = (FEATURES, masked) if values.ndim == 1 else (masked, GIVEN)
     for call in (
         lambda: relabel(x, y),
-        lambda: find_label_errors(PROBABILITIES if values.ndim == 1 else x, y),
+        lambda: find_label_errors(y, PROBABILITIES if values.ndim == 1 else x),
         lambda: RelabelClassifier().fit(x, y),
     ):
-        with pytest.raises(UserError, match=f"^({name}): row 3 has none"):
+        with pytest.raises(UserError, match=f"^({name}): row 3 (has none|is missing)"):
             call()
-    with pytest.raises(UserError, match="^X: row 3 has none"):
+    with pytest.raises(UserError, match="^X: row 3 (has none|is missing)"):
         fitted = RelabelClassifier().fit(FEATURES, GIVEN)
         fitted.predict(np.ma.masked_where(np.arange(960).reshape(120, 8) == 25, FEATURES))
 
@@ -97,9 +95,9 @@ def test_masked_values_are_missing(values):
 def test_long_text_of_numpys_own_type():
     given = NAMES[GIVEN].astype(TEXT)
     for errors in (
-        find_label_errors(PROBABILITIES, given),
-        find_label_errors(PROBABILITIES, NAMES[GIVEN], NAMES.astype(TEXT)),
-        find_label_errors(PROBABILITIES, given, NAMES),
+        find_label_errors(given, PROBABILITIES),
+        find_label_errors(NAMES[GIVEN], PROBABILITIES, NAMES.astype(TEXT)),
+        find_label_errors(given, PROBABILITIES, NAMES),
         relabel(FEATURES, given),
         RelabelClassifier().fit(FEATURES, given).errors_,
     ):
@@ -109,7 +107,7 @@ def test_long_text_of_numpys_own_type():
 @pytest.mark.parametrize("unit", ["D", "s", "ns"])
 def test_dates_are_equal_in_all_units(unit):
     dates = np.array(["2024-02-29", "2025-01-01", "2026-12-31"], "M8[D]")
-    errors = find_label_errors(PROBABILITIES, dates[GIVEN].astype(f"M8[{unit}]"), dates)
+    errors = find_label_errors(dates[GIVEN].astype(f"M8[{unit}]"), PROBABILITIES, dates)
     assert (errors.new == TRUE).all()
 
 
@@ -117,7 +115,7 @@ def test_an_index_that_is_yet_to_be_computed():
     frame = pytest.importorskip("dask.dataframe").from_pandas(
         table(label=NAMES[GIVEN]), npartitions=2
     )
-    errors = find_label_errors(frame.drop(columns="label"), frame["label"])
+    errors = find_label_errors(frame["label"], frame.drop(columns="label"))
     assert (errors.new == TRUE).all() and errors.index.tolist() == list(range(120))
 
 

@@ -1,11 +1,17 @@
-"""The digest of the method's sources, and the one line about results of other code."""
+"""Which code a result is said to come from: the digest of the method's sources, the commit, and the
+note about results of other code."""
 
 import ast
+import shutil
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
+import processes
 import pytest
+from processes import needs_git, run
 
+import chainer_jo
 from chainer_jo.method import noise, soft_labels
 from chainer_jo.reproduction.running import provenance
 from chainer_jo.reproduction.running.provenance import other_code
@@ -65,37 +71,8 @@ def test_all_parts_are_read():
         files = (provenance.ROOT / part).rglob("*.py")
         assert {path.relative_to(provenance.ROOT).as_posix() for path in files} <= names
     assert "seeds.py" in names
-    assert not any(name.startswith(("commands", "report", "relabel")) for name in names)
-
-
-@pytest.mark.parametrize("registry", ("rule", "noise"))
-def test_what_is_added_counts(tmp_path, monkeypatch, registry):
-    def digest_with(source):
-        (tmp_path / "mine.py").write_text(source)
-        space = {}
-        exec(compile(source, str(tmp_path / "mine.py"), "exec"), space)
-        if registry == "rule":
-            monkeypatch.setitem(soft_labels.RULES, "mine", space["rule"])
-        else:
-            model = noise.NoiseModel("mn", space["rule"], np.eye)
-            monkeypatch.setitem(noise.MODELS, "mine", model)
-        return provenance.sources_digest()
-
-    plain = provenance.sources_digest()
-    mine = digest_with(SOURCE)
-    assert len({plain, mine, digest_with(SOURCE.replace("2", "3"))}) == 3
-    assert digest_with(SOURCE) == mine
-
-
-def test_what_is_added_counts_as_it_was_loaded(tmp_path, monkeypatch):
-    """Edited while it runs it may be anything, half a function even."""
-    path, space = tmp_path / "mine.py", {}
-    path.write_text(SOURCE)
-    exec(compile(SOURCE, str(path), "exec"), space)
-    monkeypatch.setitem(soft_labels.RULES, "mine", space["rule"])
-    before = provenance.sources_digest(), provenance.code()
-    path.write_text(SOURCE[:15])
-    assert (provenance.sources_digest(), provenance.code()) == before
+    others = {name for name in names if name.startswith(("reproduction/", "relabel/"))}
+    assert others == {f"reproduction/running/{name}.py" for name in ("run", "starting_labels")}
 
 
 CALLABLES = f"""
@@ -111,20 +88,29 @@ class Mine:
 
 
 @pytest.mark.parametrize(
-    "entry", ("rule", "partial(rule)", "lru_cache(rule)", "wrapped(rule)", "Mine()")
+    "entry", ("rule", "partial(rule)", "lru_cache(rule)", "wrapped(rule)", "Mine()", "noise")
 )
-def test_the_file_of_every_kind_of_rule_counts(tmp_path, monkeypatch, entry):
+def test_the_file_of_every_kind_of_rule_and_noise_counts(tmp_path, monkeypatch, entry):
+    path = tmp_path / "mine.py"
+
     def digest_with(source):
-        (tmp_path / "mine.py").write_text(source)
+        path.write_text(source)
         space = {}
-        exec(compile(source, str(tmp_path / "mine.py"), "exec"), space)
-        monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
+        exec(compile(source, str(path), "exec"), space)
+        if entry == "noise":
+            model = noise.NoiseModel("mn", space["rule"], space["rule"])
+            monkeypatch.setitem(noise.MODELS, "mine", model)
+        else:
+            monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
         return provenance.sources_digest(), provenance.code()
 
+    plain = provenance.sources_digest()
     before, code = digest_with(CALLABLES)
     assert code.endswith("with mine.py")
     assert digest_with(CALLABLES + "# a comment\n") == (before, code)
-    assert digest_with(CALLABLES.replace("2", "3"))[0] != before
+    path.write_text(SOURCE[:15])  # edited while it runs, half a function even
+    assert (provenance.sources_digest(), provenance.code()) == (before, code)
+    assert len({plain, before, digest_with(CALLABLES.replace("2", "3"))[0]}) == 3
 
 
 def result(sources, commit="abc"):
@@ -137,3 +123,65 @@ def test_results_of_other_code_are_one_line():
     note = other_code([mine, result("other", "c1"), result(None, None)])
     assert note.startswith("2 of 3 finished runs were made by other code")
     assert "c1, unknown" in note and "\n" not in note
+
+
+PROGRAM = """
+import subprocess, sys
+from chainer_jo.reproduction.running import provenance
+import chainer
+subprocess.run(sys.argv[1:], check=True)
+print(provenance.provenance(chainer.get_device("@numpy"), None)["commit"])
+"""
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A new repository, and git in it."""
+
+    def git(*words):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        return run(["git", "-C", tmp_path, *identity, *words]).stdout.strip()
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "first")
+    return tmp_path, git
+
+
+def commit(folder, *meanwhile, **environment):
+    """What a process that has loaded the package below ``folder`` says after a command."""
+    command = [sys.executable, "-c", PROGRAM, *(meanwhile or ["true"])]
+    env = processes.environment() | {"PYTHONPATH": str(folder), **environment}
+    return run(command, env=env, cwd=folder).stdout.strip()
+
+
+def install(folder):
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(chainer_jo.__file__).parent, folder / "chainer_jo", ignore=ignored)
+
+
+@needs_git
+def test_the_commit_is_that_of_the_code_that_was_loaded(repository):
+    folder, git = repository
+    install(folder)
+    git("add", "chainer_jo")
+    git("commit", "-m", "second")
+    loaded = git("rev-parse", "--short=12", "HEAD")
+    later = ["git", "-C", str(folder), "reset", "--soft", "HEAD~1"]
+    assert commit(folder, *later) == loaded
+    git("commit", "-m", "third")
+    changed = folder / "chainer_jo" / "errors.py"
+    changed.write_text(changed.read_text() + "# changed\n")
+    assert commit(folder).endswith("-dirty")
+
+
+@needs_git
+def test_a_repository_that_surrounds_the_package_or_is_named_elsewhere_is_not_its_origin(
+    repository,
+):
+    folder, git = repository
+    install(folder)
+    git("add", "chainer_jo")
+    git("commit", "-m", "second")
+    packages = folder / ".venv" / "site-packages"
+    install(packages)
+    assert commit(packages, GIT_DIR=str(folder / ".git")) == "None"

@@ -1,6 +1,5 @@
 """Scripts that compute nothing: --no-runs shows what has finished, --dry-run plans and costs."""
 
-import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -8,14 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 from script_runs import SMALL, figure5, refused, run, table1
-from tiny import STUDY, TINY
+from tiny import STUDY, TINY, record
 
 from chainer_jo import files
-from chainer_jo.reproduction.commands.dry_run import script_lines
 from chainer_jo.reproduction.experiments import presets
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.paper import tables
-from chainer_jo.reproduction.running.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
+from chainer_jo.reproduction.running.runner import GUESS, MEASURED, Cost
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
@@ -41,9 +39,11 @@ def test_no_runs_shows_what_has_finished(computed, capsys):
         return comparison_table(study, tables.TABLE2, "asymmetric")
 
     both, empty = [table1, table2], computed / "empty"
+    known = empty / "results" / "tiny" / "provenance.json"  # of tables without their runs
+    files.write_json(known, {"runs": 9})
     assert run(both, empty, "--no-runs") == 0
     assert capsys.readouterr().out.endswith("\nwritten: nothing\n")
-    assert not list(empty.rglob("table*.md"))
+    assert not list(empty.rglob("table*.md")) and files.read_json(known) == {"runs": 9}
     (table,) = computed.rglob("table*.md")
     table.unlink()
     results = list(computed.rglob("result.json"))
@@ -99,23 +99,19 @@ def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path, monk
 
 
 def test_trials_are_counted_number_by_number():
-    """Not their sum alone."""
+    """Not their sum alone. More trials change a verdict, and so the label of the claim."""
 
     def figure(**trials):
         return {"curves": [{"label": name, "trials": n} for name, n in trials.items()]}
 
+    def claim(label, trials):
+        return [{"id": "x", "label": label, "findings": [{"what": "a", "trials": trials}]}]
+
     before = trials_by_number(figure(noisy=2, pseudo=2))
     assert before.total() == 4 and not before <= trials_by_number(figure(noisy=5))
     assert before <= trials_by_number(figure(pseudo=2, noisy=3))
-
-
-def test_a_claim_with_another_verdict_keeps_its_trials():
-    """More trials change a verdict, and so the label of the claim."""
-    before, after = (
-        [{"id": "x", "label": label, "findings": [{"what": "a", "trials": trials}]}]
-        for label, trials in (("undecided after 3 trials", 3), ("in part (1 of 2)", 6))
-    )
-    assert trials_by_number(before) <= trials_by_number(after)
+    later = trials_by_number(claim("in part (1 of 2)", 6))
+    assert trials_by_number(claim("undecided after 3 trials", 3)) <= later
 
 
 @pytest.mark.parametrize("content", [{"trials": "nine"}, {"cells": [{"trials": {"a": 3}}]}])
@@ -124,15 +120,6 @@ def test_a_table_of_another_form_is_one_line_before_it_is_replaced(computed, cap
     assert run(table1, computed, "--no-runs") == 2
     line = refused(capsys)
     assert "table1.json: damaged (" in line and "expected the file removed" in line
-
-
-def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
-    """Of a folder of tables without their runs."""
-    known = tmp_path / "results" / "tiny" / "provenance.json"
-    known.parent.mkdir(parents=True)
-    known.write_text('{"runs": 9}')
-    assert run(table1, tmp_path, "--no-runs") == 0
-    assert known.read_text() == '{"runs": 9}'
 
 
 def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(
@@ -148,13 +135,9 @@ def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_a
 def test_a_plan_names_what_diverged_and_what_is_done_afresh(tiny, tmp_path, capsys):
     """A second step after a first one that diverged has no result and is not to do."""
     study = Study(TINY, "digits")
-    store = RunStore(tmp_path / "results" / study.folder)
     first = study.joint("symmetric", 0.5, 0).first_step
-    store.open(first)
-    store.save_result(first, {
-        "id": first.id, "state": "diverged", "seconds": 1, "iterations": 1, "sources": {},
-        "provenance": {"device": "this"},
-    })  # fmt: skip
+    store = RunStore(tmp_path / "results" / study.folder)
+    record(store, first, "diverged", seconds=1, iterations=1, provenance={"device": "this"})
     assert run(table1, tmp_path, *SMALL, "--dry-run") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if "-step-" in line] == ["diverged"] * 2
@@ -173,37 +156,14 @@ def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, ca
 RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 
 
-def test_finished_runs_come_before_a_guess(tmp_path):
-    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
-    guess = Cost.of(store, [RUN], "this", 2.0)
-    assert guess == Cost(2.0, GUESS) and guess.seconds(RUN) == epochs * 2.0
-    store.open(RUN)
-    store.save_result(RUN, {
-        "id": RUN.id, "state": "finished", "seconds": 4 * epochs, "provenance": {"device": "this"},
-    })  # fmt: skip
-    assert Cost.of(store, [RUN], "this", 2.0) == Cost(4.0, MEASURED)
-    assert Cost.of(store, [RUN], "another", 2.0) == guess
-    assert Cost.of(store, [RUN], None, 2.0) == Cost(4.0, MEASURED)
-
-
-def test_an_epoch_takes_what_the_median_of_the_finished_runs_took(tmp_path):
+def test_an_epoch_takes_the_median_of_finished_runs_or_else_a_guess(tmp_path):
     store, epochs = RunStore(tmp_path), RUN.optimization.epochs
     runs = [replace(RUN, seed=seed) for seed in range(4)]
+    guess = Cost.of(store, runs, "this", 2.0)
+    assert guess == Cost(2.0, GUESS) and guess.seconds(RUN) == epochs * 2.0
     for each, seconds in zip(runs, (3, 1, 50, 0.01), strict=True):
-        state = "finished" if seconds >= 1 else "diverged"
-        result = {"id": each.id, "state": state, "seconds": seconds * epochs,
-                  "provenance": {"device": "this"}}  # fmt: skip
-        store.open(each)
-        store.save_result(each, result)
+        state, here = "finished" if seconds >= 1 else "diverged", {"device": "this"}
+        record(store, each, state, seconds=seconds * epochs, provenance=here)
     assert Cost.of(store, runs, "this", 2.0) == Cost(3.0, MEASURED)
-
-
-def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
-    unknown = Cost.of(RunStore(tmp_path), [RUN], "this", None)
-    assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))
-    assert duration(unknown.seconds(RUN)) == "?"
-
-    class Output:
-        name, experiments = "table1", [RUN]
-
-    assert "nan" not in " ".join(script_lines([Output], {RUN: 1}, unknown))
+    assert Cost.of(store, runs, "another", 2.0) == guess
+    assert Cost.of(store, runs, None, 2.0) == Cost(3.0, MEASURED)

@@ -1,5 +1,7 @@
 """Choice among oneDNN's kernels by shape and instructions, and joined images."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from engines import backend
@@ -53,38 +55,29 @@ def test_no_kernel_of_one_pixel_for_a_part_of_a_block_with_a_stride(name, channe
     assert "1x1" not in plan._convolve.implementation
 
 
-class Machine:
-    def __init__(self, amx, data_type=dnnl.F32, avx512=True):
-        self.amx, self.data_type, self.avx512 = amx, data_type, avx512
+AVX512, AVX2, AMX, AMX_BF16 = (
+    SimpleNamespace(amx=amx, data_type=data_type, avx512=avx512)
+    for amx, data_type, avx512 in (
+        (False, dnnl.F32, True), (False, dnnl.F32, False), (True, dnnl.F32, True),
+        (True, dnnl.BF16, True),
+    )
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("machine", "gradient", "width", "W_shape", "stride", "direct"), [
-    (Machine(False), True, 16, (64, 32, 3, 3), 2, True),
-    (Machine(False), False, 8, (64, 64, 3, 3), 1, True),
-    (Machine(False), False, 16, (64, 32, 3, 3), 2, False),
-    (Machine(True), False, 8, (64, 64, 3, 3), 1, False),
-    (Machine(True), False, 16, (32, 32, 3, 3), 1, False),
-    (Machine(True), False, 8, (16, 16, 3, 3), 1, True),
-    (Machine(True), False, 4, (48, 48, 3, 3), 1, False),
-    (Machine(True), True, 4, (48, 48, 3, 3), 1, True),
-    (Machine(True), False, 8, (16, 16, 1, 1), 1, False),
-    (Machine(True), True, 16, (32, 32, 3, 3), 1, False),
-    (Machine(True), True, 4, (128, 64, 3, 3), 2, False),
-    (Machine(True), True, 8, (64, 32, 3, 3), 2, True),
-    (Machine(True, dnnl.BF16), True, 8, (16, 16, 3, 3), 1, False),
-    (Machine(True, dnnl.BF16), True, 4, (128, 64, 1, 1), 2, True),
-    (Machine(True, dnnl.BF16), True, 16, (64, 32, 1, 1), 2, True),
-    (Machine(True, dnnl.BF16), False, 8, (64, 32, 1, 1), 2, False),
-    (Machine(True, dnnl.BF16), False, 8, (64, 32, 3, 3), 2, True),
-    (Machine(True, dnnl.BF16), False, 4, (128, 64, 3, 3), 2, False),
-    (Machine(True, dnnl.BF16), True, 32, (32, 32, 3, 3), 1, True),
-    (Machine(False, avx512=False), False, 4, (48, 48, 3, 3), 1, False),
-    (Machine(False, avx512=False), True, 8, (64, 64, 3, 3), 1, False),
-    (Machine(False, avx512=False), True, 16, (64, 32, 3, 3), 2, False),
-    (Machine(False, avx512=False), True, 4, (48, 16, 3, 3), 2, True),
-    (Machine(False, avx512=False), False, 8, (16, 16, 3, 3), 1, False),
-    (Machine(False, avx512=False), True, 16, (32, 32, 1, 1), 1, True),
-    (Machine(False, avx512=False), False, 4, (48, 16, 1, 1), 2, True),
+    (AVX512, True, 16, (64, 32, 3, 3), 2, True), (AVX512, False, 8, (64, 64, 3, 3), 1, True),
+    (AVX512, False, 16, (64, 32, 3, 3), 2, False), (AMX, False, 8, (64, 64, 3, 3), 1, False),
+    (AMX, False, 16, (32, 32, 3, 3), 1, False), (AMX, False, 8, (16, 16, 3, 3), 1, True),
+    (AMX, False, 4, (48, 48, 3, 3), 1, False), (AMX, True, 4, (48, 48, 3, 3), 1, True),
+    (AMX, False, 8, (16, 16, 1, 1), 1, False), (AMX, True, 16, (32, 32, 3, 3), 1, False),
+    (AMX, True, 4, (128, 64, 3, 3), 2, False), (AMX, True, 8, (64, 32, 3, 3), 2, True),
+    (AMX_BF16, True, 8, (16, 16, 3, 3), 1, False), (AMX_BF16, True, 4, (128, 64, 1, 1), 2, True),
+    (AMX_BF16, True, 16, (64, 32, 1, 1), 2, True), (AMX_BF16, False, 8, (64, 32, 1, 1), 2, False),
+    (AMX_BF16, False, 8, (64, 32, 3, 3), 2, True), (AMX_BF16, False, 4, (128, 64, 3, 3), 2, False),
+    (AMX_BF16, True, 32, (32, 32, 3, 3), 1, True), (AVX2, False, 4, (48, 48, 3, 3), 1, False),
+    (AVX2, True, 8, (64, 64, 3, 3), 1, False), (AVX2, True, 16, (64, 32, 3, 3), 2, False),
+    (AVX2, True, 4, (48, 16, 3, 3), 2, True), (AVX2, False, 8, (16, 16, 3, 3), 1, False),
+    (AVX2, True, 16, (32, 32, 1, 1), 1, True), (AVX2, False, 4, (48, 16, 1, 1), 2, True),
 ])  # fmt: skip
 def test_which_kernel_by_shape_and_instructions(machine, gradient, width, W_shape, stride, direct):
     y_shape = (128, W_shape[0], width, width)

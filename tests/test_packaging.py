@@ -15,7 +15,8 @@ from processes import ROOT
 
 import chainer_jo
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 INSTALLED = ("cpu", "features", "weights", "cluster", "test")
 ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, INSTALLED), [])
@@ -63,11 +64,16 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-@pytest.mark.parametrize("file", WANTED)
+@pytest.mark.parametrize("file", FILES)
 def test_requirements_pin_what_pyproject_asks_for(file):
+    """By hash, and without addresses."""
     pinned = pins(file)
-    for wanted in map(Requirement, WANTED[file]):
+    for wanted in map(Requirement, WANTED.get(file, ())):
         assert pinned[canonicalize_name(wanted.name)] in wanted.specifier, wanted
+    for block in blocks(file):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
+        rest = re.sub(r"--hash=sha256:[0-9a-f]{64}", "", block)
+        assert not re.search(r"//|--|@|#", rest), block
 
 
 def test_requirements_files_agree():
@@ -76,14 +82,6 @@ def test_requirements_files_agree():
     assert common.items() <= pins("requirements-gpu13.txt").items()
     build = pins("requirements-build.txt")
     assert {name: common.get(name) for name in build.keys() - {"wheel"}}.items() <= build.items()
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_requirements_are_checked_by_hash_and_hold_no_addresses(file):
-    for block in blocks(file):
-        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
-        rest = re.sub(r"--hash=sha256:[0-9a-f]{64}", "", block)
-        assert not re.search(r"//|--|@|#", rest), block
 
 
 def test_conda_environment_has_the_ranges_of_pyproject():
@@ -99,13 +97,6 @@ def test_conda_environment_has_the_ranges_of_pyproject():
     assert conda.keys() - ONLY_CONDA <= pins("requirements.txt").keys()
 
 
-def test_one_version_everywhere():
-    citation = (ROOT / "CITATION.cff").read_text()
-    (cited,) = re.findall(r"^version: (.+)$", citation, re.M)
-    assert chainer_jo.__version__ == PROJECT["version"] == cited
-    assert "1803.11364" in citation and "10.1109/CVPR.2018.00582" in citation
-
-
 def test_whatever_is_imported_is_asked_for():
     asked = {canonicalize_name(Requirement(text).name) for text in sum(EXTRAS.values(), ALWAYS)}
     sources = [path for part in PARTS for path in (ROOT / part).rglob("*.py")]
@@ -116,32 +107,30 @@ def test_whatever_is_imported_is_asked_for():
             assert canonicalize_name(distribution) in asked, module
 
 
-def test_every_folder_of_the_package_is_installed():
+def test_the_whole_package_is_installed():
     find = pytest.importorskip("setuptools").find_packages
-    folders = {path.parent for path in (ROOT / "chainer_jo").rglob("*.py")}
+    package, setup = ROOT / "chainer_jo", PYPROJECT["tool"]["setuptools"]
+    folders = {path.parent for path in package.rglob("*.py")}
     names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     assert names == set(find(str(ROOT), include=["chainer_jo*"]))
+    (globs,) = setup["package-data"].values()
+    files = {path for path in package.rglob("*") if path.is_file()}
+    no_code = {path for path in files if path.suffix not in (".py", ".pyc")}
+    assert no_code == {path for glob in globs for path in package.glob(glob)}
 
 
 def test_make_takes_the_pythons_that_the_package_names():
     (expression,) = re.findall(r"sys\.exit\(not (.+)\)'", (ROOT / "Makefile").read_text())
     versions = ((3, minor) for minor in range(30))
     taken = [v for v in versions if eval(expression, {"sys": SimpleNamespace(version_info=v)})]
-    text = (ROOT / "pyproject.toml").read_text()
-    named = re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', text)
+    named = re.findall(r"Python :: 3\.(\d+)", "\n".join(PROJECT["classifiers"]))
     assert taken == [(3, int(minor)) for minor in named]
 
 
-def test_all_that_is_no_code_is_in_a_wheel():
-    globs = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    (globs,) = globs["tool"]["setuptools"]["package-data"].values()
-    package = ROOT / "chainer_jo"
-    packed = {path for glob in globs for path in package.glob(glob)}
-    assert packed == {
-        path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
-    }
-
-
-def test_the_command_is_there():
+def test_the_command_is_there_in_one_version_everywhere():
     for target in PROJECT["scripts"].values():
         assert callable(EntryPoint("", target, "").load())
+    citation = (ROOT / "CITATION.cff").read_text()
+    (cited,) = re.findall(r"^version: (.+)$", citation, re.M)
+    assert chainer_jo.__version__ == PROJECT["version"] == cited
+    assert "1803.11364" in citation and "10.1109/CVPR.2018.00582" in citation

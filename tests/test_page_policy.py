@@ -1,36 +1,38 @@
-"""The page of ``chainer-jo relabel``: what a browser lets it do, and what it says of a machine."""
+"""The page of ``chainer-jo relabel``: what a browser lets it do, what it says of a machine, and how
+it looks with long names and names from right to left."""
 
+import io
 import re
 import shutil
 from base64 import b64encode
 from hashlib import sha256
 
+import numpy as np
 import pytest
-from own_images import BY_FEATURES, make, run
+from chainer.dataset import download
+from own_images import by_features, make, relabel, run
+from PIL import Image
 from processes import run as run_process
 
-from chainer_jo.data.array_cache import download
+from chainer_jo.relabel.show import report
 
 PAYLOAD = "document.documentElement.setAttribute('data-ran', '1')"
 CHROMIUM = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
             "--disable-sync", "--disable-background-networking", "--disable-component-update",
             "--virtual-time-budget=4000", "--dump-dom")  # fmt: skip
 
+needs_chromium = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="chromium is not installed"
+)
+
 
 @pytest.fixture(scope="module")
-def relabel_page(tmp_path_factory):
-    data, out = (tmp_path_factory.mktemp(name) for name in ("private", "out"))
-    make(data)
-    features = "--features", data / "features.npz", *BY_FEATURES
+def page(tmp_path_factory):
+    data, out = make(tmp_path_factory.mktemp("private")), tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(download, "_dataset_root", str(out / "cache"))
-        assert run("relabel", data / "labels.csv", *features, "--out", out) == 0
-    return out / "report.html"
-
-
-@pytest.fixture
-def page(relabel_page):
-    return relabel_page.read_text(encoding="utf-8")
+        assert relabel(data, out, *by_features(data)) == 0
+    return (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_page_may_use_its_own_style_and_script_alone(page):
@@ -46,7 +48,7 @@ def test_a_page_may_use_its_own_style_and_script_alone(page):
         assert allowed[f"{tag}-src"] == expected
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@needs_chromium
 def test_what_gets_into_a_page_does_not_run(page, tmp_path):
     """The page's own script does: it shows images."""
     foreign = f'<img src="x" onerror="{PAYLOAD}"><script>{PAYLOAD}</script>'
@@ -59,3 +61,104 @@ def test_what_gets_into_a_page_does_not_run(page, tmp_path):
 
 def test_a_page_does_not_say_where_the_data_were(page):
     assert "<title>Corrected labels: labels.csv</title>" in page and "private" not in page
+
+
+#: Number of tables that are wider than their place; and of cards with the new label on the left.
+MEASURE = """<script>addEventListener("load", () => {
+  const left = (node, from, to) => {
+    const range = document.createRange();
+    range.setStart(node, from); range.setEnd(node, to);
+    return range.getBoundingClientRect().left;
+  };
+  const shown = document.documentElement.dataset;
+  shown.wide = [...document.querySelectorAll(".wide")].filter(
+    e => e.scrollWidth > e.clientWidth).length;
+  const changed = [...document.querySelectorAll("figcaption b")].map(e => e.firstChild)
+    .filter(node => node.data.includes("→"));
+  shown.swapped = changed.filter(node => {
+    const arrow = node.data.indexOf("→");
+    return left(node, 0, arrow) > left(node, arrow + 1, node.length);
+  }).length + " of " + changed.length;
+})</script>"""
+
+
+def measured(folder, width, out, *flags):
+    """The attributes that `MEASURE` gives the page of a relabelling."""
+    assert run("relabel", folder, "--features", "pixels", "--out", out, *flags) == 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    path = out.with_suffix(".html")
+    path.write_text(re.sub("<meta http-equiv=[^>]*>", MEASURE, page, count=1), encoding="utf-8")
+    flags = f"--window-size={width},900", f"--user-data-dir={out / 'profile'}", path.as_uri()
+    return re.search("<html[^>]*>", run_process([*CHROMIUM, *flags], timeout=120).stdout)[0]
+
+
+def write_images(folder, number, pixels):
+    """A class folder of 9 x 9 images."""
+    folder.mkdir(parents=True)
+    for i in range(number):
+        Image.fromarray(pixels(i).astype(np.uint8)).save(folder / f"{'photograph' * 5}_{i}.png")
+
+
+@needs_chromium
+def test_the_new_label_is_on_the_right(tmp_path, cache):
+    rng = np.random.default_rng(0)
+    for k, name in enumerate(("אבג", "דהו")):
+
+        def pixels(i, k=k):
+            low = 150 * (k != (i < 8))
+            return rng.integers(low, low + 100, (9, 9))
+
+        write_images(tmp_path / "set" / name, 40, pixels)
+    shown = measured(tmp_path / "set", 1300, tmp_path / "out")
+    assert 'data-swapped="0 of 16"' in shown, shown
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1300, 500])
+def test_no_table_is_cut_off(width, tmp_path, cache):
+    """Three images with long names are the same, and have long class names."""
+    rng = np.random.default_rng(0)
+    for k in range(3):
+        folder = tmp_path / "set" / f"{k}_{'long_name_of_a_class' * 3}"
+        write_images(
+            folder, 20, lambda i: rng.integers(256, size=(9, 9)) if i else np.full((9, 9), 90)
+        )
+    shown = measured(tmp_path / "set", width, tmp_path / "out", "--epochs", "1")
+    assert 'data-wide="0"' in shown, shown
+    text = (tmp_path / "out/report.html").read_text("utf-8")
+    assert "Identical or nearly identical images" in text
+
+
+def opened(sheet):
+    return np.asarray(Image.open(io.BytesIO(sheet)).convert("RGB"))
+
+
+def test_every_image_is_where_it_belongs(tmp_path):
+    paths = []
+    for i in range(report.CELLS + 13):
+        paths.append(str(tmp_path / f"{i}.png"))
+        Image.new("RGB", (8, 8), (i, 0, 200)).save(paths[-1])
+    (tmp_path / "3.png").write_bytes(b"damaged")
+    first, second = map(opened, report.sheets(paths, 8))
+    assert first.shape == (report.ROWS * 8, report.COLUMNS * 8, 3)
+    assert second.shape == (2 * 8, report.COLUMNS * 8, 3)
+    for i in range(len(paths)):
+        sheet, place = (first, i) if i < report.CELLS else (second, i - report.CELLS)
+        row, column = divmod(place, report.COLUMNS)
+        cell = sheet[8 * row : 8 * row + 8, 8 * column : 8 * column + 8]
+        assert (cell == ((0x88, 0x88, 0x88) if i == 3 else (i, 0, 200))).all()
+
+
+def test_the_whole_image_is_seen_whatever_its_shape(tmp_path):
+    Image.new("RGB", (400, 100), "red").save(tmp_path / "wide.jpg")
+    (sheet,) = map(opened, report.sheets([str(tmp_path / "wide.jpg")], 24))
+    red = (sheet[:24, :24].astype(int) @ (1, -1, 0)) > 100
+    assert abs(red.sum() - 24 * 6) <= 48  # JPEG blurs the edges
+
+
+def test_many_images_are_shown_smaller_but_none_larger_than_it_is():
+    sides = [report.side_for(number, 1000) for number in (10, 30_000, 60_000, 100_000)]
+    assert sides == sorted(sides, reverse=True) and sides[0] == 96 and sides[-1] == 48
+    assert report.side_for(10, 8) == 8
+    for number, side in zip((10, 30_000, 60_000), sides, strict=False):
+        assert number * side**2 * report.BYTES_PER_PIXEL <= report.MAX_BYTES

@@ -7,7 +7,6 @@ import json
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -30,17 +29,15 @@ from chainer_jo.reproduction.running.provenance import collect
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
 
 
-def git(*words: str) -> subprocess.CompletedProcess:
-    return run(["git", "-C", ROOT, *words], code=None)
-
-
 pytestmark = pytest.mark.skipif(
-    shutil.which("git") is None or git("rev-parse").returncode != 0, reason="not in a git checkout"
+    shutil.which("git") is None or run(["git", "-C", ROOT, "rev-parse"], None).returncode != 0,
+    reason="not in a git checkout",
 )
 
 
@@ -48,8 +45,8 @@ def test_what_scripts_compute_and_what_is_committed_share_no_place():
     computed = script_flags.parse("test", ["--device", "cpu"], InMemory())
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
-            assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0
-    listed = git("ls-files", "results", "figures").stdout.splitlines()
+            run(["git", "-C", ROOT, "check-ignore", f"{folder}/{preset}/table1.md"])
+    listed = run(["git", "-C", ROOT, "ls-files", "results", "figures"]).stdout.splitlines()
     assert any(path.startswith("results/reference/digits/") for path in listed)
     assert all(path.split("/")[1] in ("reference", "README.md") for path in listed)
 
@@ -66,16 +63,16 @@ def read_once():
 def made_in(folder):
     """The study that committed results were made in, and what they say of it."""
     table = files.read_json(REFERENCE / folder / "table1.json")
-    origin = {key: table[key] for key in ("preset", "data", "precision")}
+    setting = Setting(table["preset"], table["data"], table["precision"])
     features = RunStore(REFERENCE / folder).features()
     study = Study(
-        PRESETS[origin["preset"]],
-        origin["data"],
+        PRESETS[setting.preset],
+        setting.data,
         max(len(cell["runs"]) for cell in table["cells"]),
-        precision=origin["precision"],
+        precision=setting.precision,
         features=next(iter(features), None),
     )
-    return study, origin
+    return study, setting
 
 
 def of_the_rates(study, part, store):
@@ -93,16 +90,16 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
     store, figures = RunStore(REFERENCE / folder), ROOT / "figures" / "reference" / folder
     known = files.read_json(store.root / "provenance.json")
-    study, origin = made_in(folder)
-    assert known == collect(store.root) and known["data"]["data"] == origin["data"]
+    study, setting = made_in(folder)
+    assert known == collect(store.root) and known["data"]["data"] == setting.data
     script = __import__("all")
     shown = [build(of_the_rates(study, build(study), store)) for build in script.OUTPUTS]
     for part in (*shown, script.claims(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue
-        if part.name == "corrected_labels" and origin["data"] != "digits":
+        if part.name == "corrected_labels" and setting.data != "digits":
             continue  # CIFAR-10's images are not here
-        for made in part.write(store, origin, tmp_path, tmp_path / "figures"):
+        for made in part.write(store, setting, tmp_path, tmp_path / "figures"):
             there = store.root if made.parent == tmp_path else figures
             assert made.read_bytes() == (there / made.name).read_bytes(), made.name
 
@@ -122,27 +119,24 @@ def test_weights_and_labels_are_those_of_packed_runs():
         assert path.name != "labels.npz" or store.soft_labels(packed) is not None
 
 
-def test_a_folder_of_runs_alone_names_its_data_and_precision(tmp_path):
-    for name in ("runs.jsonl.xz", "data.json"):
-        shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
-    reference = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
-    assert (reference.data, reference.precisions) == ("cifar10", "mixed")
-
-
 def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     store = RunStore(REFERENCE / f"{CLOTHING1M_DIGITS.name}-{STANDIN}")
     table = json.loads((store.root / "table3.json").read_text())
     per_class = inspect.signature(clothing1m_standin.write).parameters["train"].default
     assert CLOTHING1M_DIGITS.train_images == per_class * len(clothing1m.CLASS_NAMES)
-    origin = {key: table[key] for key in ("preset", "data", "precision")}
+    setting = Setting(table["preset"], table["data"], table["precision"])
     part = table3(Clothing1MStudy(CLOTHING1M_DIGITS, STANDIN, load=None))
-    for made in part.write(store, origin, tmp_path, tmp_path):
+    for made in part.write(store, setting, tmp_path, tmp_path):
         assert made.read_bytes() == (store.root / made.name).read_bytes(), made.name
 
 
-def test_the_status_and_the_page_of_all_results_are_up_to_date():
+def test_the_status_and_the_page_of_all_results_are_up_to_date(tmp_path):
     for path, text in __import__("overview").texts().items():
         assert path.read_text() == text, f"{path}: stale, expected tools/overview.py to be run"
+    for name in ("runs.jsonl.xz", "data.json"):  # a folder of runs alone
+        shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
+    found = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
+    assert (found.data, found.precisions) == ("cifar10", "mixed")
 
 
 @pytest.mark.parametrize("flag, code, said", [
@@ -170,11 +164,6 @@ def test_links_of_all_pages_lead_somewhere():
             path = (page.parent / target).resolve() if target else page
             assert path.exists(), f"{page}: {target}"
             if anchor:
-                headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-                assert anchor in map(slug, headings), f"{page}: {target}#{anchor}"
-
-
-def slug(heading):
-    """As GitHub makes an anchor of it."""
-    kept = (c for c in heading.lower() if c.isalnum() or c in "-_ ")
-    return "".join(kept).replace(" ", "-")
+                text = re.findall(r"^#+ (.*)$", path.read_text().lower(), re.MULTILINE)
+                anchors = [re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in text]
+                assert anchor in anchors, f"{page}: {target}#{anchor}"  # as GitHub makes them

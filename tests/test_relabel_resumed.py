@@ -8,9 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from own_images import BY_FEATURES, SHORT, files_below, make, one_line, read, run
+from own_images import SHORT, files_below, make, one_line, read, relabel
+from own_images import by_features as features_of
 
+from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
+from chainer_jo.relabel.write.results_folder import LABELS, ResultsFolder
 
 pytestmark = pytest.mark.usefixtures("own_set")
 
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("own_set")
 def test_a_record_that_is_nested_too_deep_is_one_line(name, own_set, corrected, tmp_path, capsys):
     out = shutil.copytree(corrected, tmp_path / "out")
     (out / name).write_text("[" * 50_000)
-    assert run("relabel", own_set / "labels.csv", "--out", out, *SHORT) == 2
+    assert relabel(own_set, out, *SHORT) == 2
     line = one_line(capsys)
     assert f"{name}: not readable as JSON (" in line and "expected it whole, or removed" in line
 
@@ -29,24 +32,20 @@ def test_another_command_on_the_same_folder_with_other_labels(
 ):
     """Begun while this one trains, when nothing is there yet that tells whose folder it is."""
     out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
-    words = ("--features", own_set / "features.npz", *BY_FEATURES)
     judge = training.judge
 
     def meanwhile(*arguments):
         monkeypatch.setattr(training, "judge", judge)
-        second = ("--features", other / "features.npz", *BY_FEATURES)
-        assert run("relabel", other / "labels.csv", "--out", out, *second) == 0
+        assert relabel(other, out, *features_of(other)) == 0
         capsys.readouterr()
         return judge(*arguments)
 
     monkeypatch.setattr(training, "judge", meanwhile)
-    assert run("relabel", own_set / "labels.csv", "--out", out, *words) == 2
-    assert "data.json: another command has begun here with other images or labels" in one_line(
-        capsys
-    )
-    assert [row["given"] for row in read(out / "labels.csv")] == [
-        row["label"] for row in read(other / "labels.csv")
-    ]
+    assert relabel(own_set, out, *features_of(own_set)) == 2
+    said = "data.json: another command has begun here with other images or labels"
+    assert said in one_line(capsys)
+    given = [row["given"] for row in read(out / "labels.csv")]
+    assert given == [row["label"] for row in read(other / "labels.csv")]
 
 
 def test_interrupted_by_features_it_begins_again(own_set, tmp_path, capsys, monkeypatch):
@@ -54,37 +53,32 @@ def test_interrupted_by_features_it_begins_again(own_set, tmp_path, capsys, monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "judge", interrupted)
-    words = ("--features", own_set / "features.npz", *BY_FEATURES)
-    assert run("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *words) == 130
+    assert relabel(own_set, tmp_path / "out", *features_of(own_set)) == 130
     hint = "the same command starts again from the beginning"
     assert capsys.readouterr().err.strip() == f"interrupted; {hint}"
 
 
 def test_other_data_in_the_same_folder_are_refused(by_features, own_set, tmp_path, capsys):
     other = make(tmp_path / "other", wrong=6)
-    words = ("--features", other / "features.npz", *BY_FEATURES)
     for flags in ([], ["--dry-run"]):
-        assert run("relabel", other / "labels.csv", "--out", by_features, *words, *flags) == 2
+        assert relabel(other, by_features, *features_of(other), *flags) == 2
         line = one_line(capsys)
         assert line.startswith(f"error: {by_features}/data.json: the results there are of")
     moved = shutil.copytree(own_set, tmp_path / "moved")
-    words = ("--features", moved / "features.npz", *BY_FEATURES)
-    assert run("relabel", moved / "labels.csv", "--out", by_features, *words) == 0
+    assert relabel(moved, by_features, *features_of(moved)) == 0
 
 
 def test_a_full_disk_at_the_end_costs_nothing(own_set, tmp_path, monkeypatch, capsys):
     """Whichever file is one too many: one line, what is there is whole, and the rest follows."""
-    words = ("--features", own_set / "features.npz", *BY_FEATURES)
-    command = ("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *words)
-    assert run(*command) == 0
-    written = [path for path in (tmp_path / "out").iterdir() if path.is_file()]
-    complete = {path.name: path.read_bytes() for path in written}
+    command = (own_set, out := tmp_path / "out", *features_of(own_set))
+    assert relabel(*command) == 0
+    complete = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     names = ("labels.csv", "soft_labels.npz", "model.npz", "report.html")
     replace = os.replace
 
     for full in names:
         for name in names:
-            (tmp_path / "out" / name).unlink()
+            (out / name).unlink()
 
         def fails(source, target, full=full):
             if Path(target).name == full:
@@ -93,16 +87,16 @@ def test_a_full_disk_at_the_end_costs_nothing(own_set, tmp_path, monkeypatch, ca
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", fails)
-            assert run(*command) == 2
-            line = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")][0]
+            assert relabel(*command) == 2
+            line = one_line(capsys)
             assert full in line and "No space left on device" in line
             patch.setattr(os, "replace", replace)
-            there = {p.name for p in (tmp_path / "out").iterdir() if p.is_file()}
+            there = {p.name for p in out.iterdir() if p.is_file()}
             before = itertools.takewhile(lambda name, full=full: name != full, names)
             assert there == {"data.json", "results.json", *before}
-            assert run(*command) == 0
+            assert relabel(*command) == 0
         for name in ("labels.csv", "report.html"):
-            assert (tmp_path / "out" / name).read_bytes() == complete[name]
+            assert (out / name).read_bytes() == complete[name]
 
 
 def test_results_of_earlier_versions_that_were_trained_on_images_are_refused(
@@ -116,6 +110,40 @@ def test_results_of_earlier_versions_that_were_trained_on_images_are_refused(
     (out / "results.json").write_text(json.dumps(record))
     for folder in (out, runs):
         before = files_below(folder)
-        assert run("relabel", own_set / "labels.csv", "--out", folder, *SHORT) == 2
+        assert relabel(own_set, folder, *SHORT) == 2
         assert "trained on images by an earlier version, expected another --out" in one_line(capsys)
         assert files_below(folder) == before
+
+
+DATA = {"train": "0123456789abcdef"}
+
+
+def begun(path, seed=0):
+    folder = ResultsFolder(path, DATA, {"seed": seed})
+    folder.check()
+    folder.bind(None)
+    return folder
+
+
+def test_two_commands_with_other_flags_do_not_mix_their_results(tmp_path):
+    first, second = begun(tmp_path, 0), begun(tmp_path, 1)
+    first.write_labels("first", {})
+    with pytest.raises(UserError, match="were made with --seed 0, now it is 1"):
+        second.write_labels("second", {})
+    assert (tmp_path / LABELS).read_text() == "first"
+
+
+def test_labels_that_are_edited_while_a_command_computes_are_kept(tmp_path):
+    begun(tmp_path).write_labels("first", {})
+    again = begun(tmp_path)
+    (tmp_path / LABELS).write_text("edited")
+    with pytest.raises(UserError, match="was changed since it was written"):
+        again.write_labels("first", {})
+    assert (tmp_path / LABELS).read_text() == "edited"
+
+
+def test_the_same_command_twice_at_once_ends_twice(tmp_path):
+    both = begun(tmp_path), begun(tmp_path)
+    for folder in both:
+        folder.write_labels("the same", {})
+    assert (tmp_path / LABELS).read_text() == "the same"

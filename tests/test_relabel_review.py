@@ -6,6 +6,7 @@ import tarfile
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from own_images import (
     BY_FEATURES,
     DARK,
@@ -20,7 +21,6 @@ from own_images import (
 )
 
 from chainer_jo import files
-from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.read import label_table

@@ -29,8 +29,7 @@ class Parsed(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
+    handle_startendtag = handle_starttag
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, f"</{tag}> closes another element"

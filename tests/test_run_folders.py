@@ -1,11 +1,12 @@
 """Runs' folders with a user's notes in them, or with links to places outside: the package changes
 and removes its own files only."""
 
+import contextlib
 import shutil
 from dataclasses import replace
 
 import pytest
-from tiny import STUDY
+from tiny import STUDY, record
 
 from chainer_jo import files
 from chainer_jo.data import array_cache
@@ -27,7 +28,7 @@ def store(tmp_path):
     store = RunStore(tmp_path / "results")
     folder = store.open(RUN)
     files.write_json(folder / "log.json", [])
-    store.save_result(RUN, {"id": RUN.id, "state": "finished"})
+    record(store, RUN)
     for name in (*NOTES, *WRITTEN[1:]):
         (folder / name).write_text("kept")
     (folder / "model.npz.d").mkdir()
@@ -76,37 +77,30 @@ def test_files_behind_links_to_logs_and_pseudo_labels_stay(store, tmp_path):
     assert not log.is_symlink() and [path.read_text() for path in kept] == ["mine", "mine"]
 
 
-LOCKS = {
-    "run": lambda root: RunStore(root).folder(RUN) / "lock",
-    "cudnn": lambda root: root / "cudnn" / "lock",
-    "cache": lambda root: array_cache.cache() / "some.lock",
-}
+@contextlib.contextmanager
+def cache_lock(root):
+    array_cache.cached_folder("some", lambda folder: None, lambda folder: folder.stat())
+    yield
 
 
-@pytest.mark.parametrize("which", LOCKS)
-def test_a_lock_that_is_a_link_is_refused_and_leaves_the_file(which, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path, lock", [
+    (f"runs/{RUN.id}/lock", lambda root: RunStore(root).lock(RUN)),
+    ("cudnn/lock", lambda root: cudnn_choices._locked(root / "cudnn" / "plans.json")),
+    ("cache/some.lock", cache_lock),
+])  # fmt: skip
+def test_a_lock_that_is_a_link_is_refused_and_leaves_the_file(path, lock, tmp_path, monkeypatch):
     monkeypatch.setattr(array_cache, "cache", lambda: tmp_path / "cache")
-    thesis, path = tmp_path / "thesis.tex", LOCKS[which](tmp_path)
+    thesis, path = tmp_path / "thesis.tex", tmp_path / path
     thesis.write_text("years of work")
     path.parent.mkdir(parents=True)
     path.symlink_to(thesis)
-
-    def lock():
-        if which == "run":
-            with RunStore(tmp_path).lock(RUN):
-                pass
-        elif which == "cudnn":
-            with cudnn_choices._locked(tmp_path / "cudnn" / "plans.json"):
-                pass
-        else:
-            array_cache.cached_folder("some", lambda folder: None, lambda folder: folder.stat())
-
-    with pytest.raises(UserError, match="symbolic links"):
-        lock()
+    with pytest.raises(UserError, match="symbolic links"), lock(tmp_path):
+        pass
     assert thesis.read_text() == "years of work"
     path.unlink()
     path.write_text("also kept")
-    lock()
+    with lock(tmp_path):
+        pass
     assert path.read_text() == "also kept"
 
 

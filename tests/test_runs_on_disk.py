@@ -52,13 +52,6 @@ def work(store, data, experiment):
     return events
 
 
-def prepared(run):
-    """The pixels that are trained on, uint8, and what the network is given of them."""
-    images = run.train_images
-    pixels = np.concatenate([*images._stream.batches([images._files.paths(np.arange(6))])])
-    return pixels.astype(np.float32), next(images.in_order())[:6]
-
-
 def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     """Section 5.8's prior is the distribution of the noisy labels."""
     labels = data.train.labels.copy()
@@ -70,25 +63,23 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
     everything = np.concatenate(list(run.train_images.in_order()))
     np.testing.assert_allclose(everything.mean(axis=(0, 2, 3)), 0, atol=1e-5)
-    pixels, x = prepared(run)
-    np.testing.assert_allclose(
-        x, ((pixels - run.task.mean) / 255).transpose(0, 3, 1, 2), rtol=1e-4, atol=1e-6
-    )
-    run.task_images.close()
+    run.split_images.close()
 
 
-def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path, monkeypatch):
-    """Those of caffe's weights, and of torchvision's."""
-    for name, variant in VARIANTS.items():
-        with monkeypatch.context() as patch:
-            patch.setattr(PreActResNet, "variant", variant, raising=False)
-            run = Run(ON_DISK, data, RunStore(tmp_path / name), SETTINGS)
-        pixels, x = prepared(run)
-        if variant.channels == "BGR":
-            pixels = pixels[..., ::-1]
-        expected = ((pixels - variant.mean) / variant.std).transpose(0, 3, 1, 2)
-        np.testing.assert_allclose(x, expected, rtol=1e-4, atol=1e-4)
-        run.task_images.close()
+@pytest.mark.parametrize("name", [None, *VARIANTS])
+def test_networks_are_given_their_order_mean_and_scale(name, data, tmp_path, monkeypatch):
+    """The data's, those of caffe's weights, and of torchvision's."""
+    if name:
+        monkeypatch.setattr(PreActResNet, "variant", VARIANTS[name], raising=False)
+    run = Run(ON_DISK, data, RunStore(tmp_path), SETTINGS)
+    images = run.train_images
+    pixels = np.concatenate([*images._stream.batches([images._files.paths(np.arange(6))])])
+    mean, std = (VARIANTS[name].mean, VARIANTS[name].std) if name else (run.split.mean, 255)
+    if name and VARIANTS[name].channels == "BGR":
+        pixels = pixels[..., ::-1]
+    expected = ((pixels.astype(np.float32) - mean) / std).transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(next(images.in_order())[:6], expected, rtol=1e-4, atol=1e-4)
+    run.split_images.close()
     assert {variant.channels for variant in VARIANTS.values()} == {"RGB", "BGR"}
 
 
@@ -97,8 +88,13 @@ def reordered(data):
     return replace(data, train=data.train.take(np.arange(len(data.train))[::-1]))
 
 
-def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
+def test_labels_and_checkpoints_of_the_same_images_in_another_order_are_refused(data, tmp_path):
     store = RunStore(tmp_path)
+    stopped(store, data)
+    with pytest.raises(UserError, match="checkpoint of .* expected the same run, data") as caught:
+        Run(ON_DISK, reordered(data), store, SETTINGS).finish()
+    assert "--fresh" not in str(caught.value)  # not a flag of all commands
+    assert "or this file removed, which restarts the run" in str(caught.value)
     ended(store, ON_DISK, data)
     store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
     Run(SECOND, data, store, SETTINGS)
@@ -113,16 +109,7 @@ def stopped(store, data):
     return store.folder(ON_DISK) / "snapshot.npz"
 
 
-def test_a_checkpoint_of_the_same_images_in_another_order_is_refused(data, tmp_path):
-    store = RunStore(tmp_path)
-    stopped(store, data)
-    with pytest.raises(UserError, match="checkpoint of .* expected the same run, data") as caught:
-        Run(ON_DISK, reordered(data), store, SETTINGS).finish()
-    assert "--fresh" not in str(caught.value)  # not a flag of all commands
-    assert "or this file removed, which restarts the run" in str(caught.value)
-
-
-def test_a_damaged_checkpoint_is_refused(data, tmp_path):
+def test_damaged_checkpoints_and_labels_are_refused(data, tmp_path):
     store = RunStore(tmp_path)
     path = stopped(store, data)
     path.write_bytes(path.read_bytes()[:1000])
@@ -132,16 +119,11 @@ def test_a_damaged_checkpoint_is_refused(data, tmp_path):
     assert "--fresh" not in str(caught.value)
     path.unlink()
     assert Run(ON_DISK, data, store, SETTINGS).finish()["state"] == "finished"
-
-
-def test_labels_that_are_damaged_are_named(tmp_path):
-    store = RunStore(tmp_path)
-    store.save_labels(ON_DISK, np.eye(3, dtype=np.float32))
-    path = store.folder(ON_DISK) / "labels.npz"
-    whole = bytearray(path.read_bytes())
+    labels = store.folder(ON_DISK) / "labels.npz"
+    whole = bytearray(labels.read_bytes())
     whole[whole.rindex(b"PK\1\2") + 6] ^= 1 << 6  # needs another version of zip
-    for text in (b"", path.read_bytes()[:-50], whole):
-        path.write_bytes(text)
+    for text in (b"", labels.read_bytes()[:-50], whole):
+        labels.write_bytes(text)
         with pytest.raises(UserError, match=r"labels.npz: damaged \(.*expected it removed"):
             store.soft_labels(ON_DISK)
 
@@ -203,9 +185,9 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
 def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
     (tmp_path / "weights.npz").write_bytes(b"others")
     described = SimpleNamespace(network=Network((), (), weights="original-0123456789ab"))
-    task = SimpleNamespace(num_classes=3)
+    split = SimpleNamespace(num_classes=3)
     with pytest.raises(UserError, match="weights.npz: original-.*, expected original-0123456789ab"):
-        make_network(described, task, 1, None, str(tmp_path / "weights.npz"))
+        make_network(described, split, 1, None, str(tmp_path / "weights.npz"))
 
 
 def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
@@ -242,19 +224,18 @@ def test_through_a_graph_as_by_calls(stand_in, data, tmp_path):  # noqa: F811
     assert outcomes[0][1] == outcomes[1][1]
 
 
-def test_recovery_is_of_the_images_whose_true_label_is_known(data, tmp_path):
-    baseline = replace(SECOND, first_step=None)
-    known = np.arange(len(data.train)) % 3 == 0
+@pytest.mark.parametrize("every", [3, None])
+def test_recovery_is_of_the_images_whose_true_label_is_known(every, data, tmp_path):
+    known = np.zeros(len(data.train), bool)
+    known[::every] = every is not None
     truth = np.where(known, data.train.true_labels, UNKNOWN)
-    some = replace(data, train=replace(data.train, true_labels=truth))
-    nothing = replace(data, train=replace(data.train, true_labels=np.full_like(truth, UNKNOWN)))
-    for name, part in (("some", some), ("nothing", nothing)):
-        result = Run(baseline, part, RunStore(tmp_path / name), SETTINGS).finish()
-        recovery = result["last"].get("recovery")
-        if name == "some":
-            assert recovery * known.sum() == pytest.approx(round(recovery * known.sum()))
-        else:
-            assert recovery is None and result["noisy_labels_right"] is None
+    part = replace(data, train=replace(data.train, true_labels=truth))
+    result = Run(replace(SECOND, first_step=None), part, RunStore(tmp_path), SETTINGS).finish()
+    if every:
+        right = result["last"]["recovery"] * known.sum()
+        assert right == pytest.approx(round(right))
+    else:
+        assert result["last"].get("recovery") is result["noisy_labels_right"] is None
 
 
 @pytest.mark.parametrize(("given", "expected"), [
@@ -263,21 +244,17 @@ def test_recovery_is_of_the_images_whose_true_label_is_known(data, tmp_path):
     ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
     ({"cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
     ({}, 8),
+    (None, 64),  # a system that does not tell which cores may be used
 ])  # fmt: skip
 def test_no_more_cores_than_a_container_is_granted(given, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    if given is None:
+        monkeypatch.delattr(os, "sched_getaffinity")
+        ImageStream(1, resize=4, crop=4).close()
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(cores, "CGROUP", tmp_path)
-    for name, text in given.items():
+    for name, text in (given or {}).items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert cores.usable_cores() == expected
-
-
-def test_where_the_system_does_not_tell_which_cores_may_be_used(tmp_path, monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(cores, "CGROUP", tmp_path)
-    assert cores.usable_cores() == 2
-    ImageStream(1, resize=4, crop=4).close()

@@ -98,26 +98,21 @@ def test_a_system_without_semaphores_is_one_line(tmp_path, monkeypatch):
         Scheduler(RunStore(tmp_path), pool).work([BASELINE])
 
 
-def refuse_lock(store, why):
-    said = re.escape(f"cannot lock {store.folder(BASELINE) / 'lock'}: {why}; expected")
-    with pytest.raises(UserError, match=said), store.lock(BASELINE):
-        pytest.fail("it holds nothing")
-
-
-def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("why", ["No locks available", "Is a directory"])
+def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(why, tmp_path, monkeypatch):
     """Whoever waited for that would wait for ever."""
 
     def flock(file, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", flock)
-    refuse_lock(RunStore(tmp_path), "No locks available")
-
-
-def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
     store = RunStore(tmp_path)
-    (store.open(BASELINE) / "lock").mkdir()  # another user's file, say, which root could write
-    refuse_lock(store, "Is a directory")
+    if why == "Is a directory":  # another user's file, say, which root could write
+        (store.open(BASELINE) / "lock").mkdir()
+    else:
+        monkeypatch.setattr(fcntl, "flock", flock)
+    said = re.escape(f"cannot lock {store.folder(BASELINE) / 'lock'}: {why}; expected")
+    with pytest.raises(UserError, match=said), store.lock(BASELINE):
+        pytest.fail("it holds nothing")
 
 
 def of(epochs, seed=0, first_step=None):
@@ -126,19 +121,14 @@ def of(epochs, seed=0, first_step=None):
     return replace(BASELINE, optimization=optimization, seed=seed, first_step=first_step)
 
 
-def test_in_their_order_and_second_steps_after_their_first():
+def test_in_their_order_and_second_steps_after_their_first_unless_it_diverged():
     others = [of(50, seed) for seed in range(1, 9)]
-    queue = Queue([JOINT.first_step, JOINT, *others])
-    handed_out = [queue.next(2) for _ in range(9)]
-    assert handed_out == [JOINT.first_step, *others] and not queue
-    queue.ended(JOINT.first_step, "finished")
-    assert queue.next(2) == JOINT and not queue
-
-
-def test_nothing_follows_a_diverged_first_step():
-    queue = Queue([JOINT.first_step, JOINT])
-    queue.ended(queue.next(1), "diverged")
-    assert not queue and queue.next(1) is None
+    for state, follows in (("finished", JOINT), ("diverged", None)):
+        queue = Queue([JOINT.first_step, JOINT, *others])
+        handed_out = [queue.next(2) for _ in range(9)]
+        assert handed_out == [JOINT.first_step, *others] and not queue
+        queue.ended(JOINT.first_step, state)
+        assert queue.next(2) == follows and not queue
 
 
 def test_a_long_run_at_the_end_of_the_list_does_not_begin_last():
@@ -180,6 +170,7 @@ class Instant:
 
 
 def test_nothing_is_handed_out_once_the_time_is_up(tmp_path):
+    """And a run that paused is not done, though it was the last one."""
     joint = [STUDY.joint("symmetric", 0.5, seed).first_step for seed in range(3)]
     long = Future()
 
@@ -191,25 +182,16 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path):
         if experiment == joint[0]:
             return long
         work.deadline = 0
-        return "finished", {}
+        return "paused" if experiment == BASELINE else "finished", {}
 
     pool = Instant(run)
     pool.places = 2
     work = Scheduler(RunStore(tmp_path), pool, free, 1e12)
     assert not work.work(joint)
     assert pool.handed_out == joint[:2]
-
-
-def test_a_run_that_paused_at_the_end_of_the_time_is_not_done(tmp_path):
-    """Though it was the last one."""
-
-    def pause(experiment):
-        work.deadline = 0
-        return "paused", None
-
-    work = Scheduler(RunStore(tmp_path), Instant(pause), deadline=1e12)
+    work = Scheduler(RunStore(tmp_path), pool, deadline=1e12)
     assert not work.work([BASELINE])
-    assert work.pool.handed_out == [BASELINE]
+    assert pool.handed_out == [*joint[:2], BASELINE]
 
 
 def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):
@@ -234,17 +216,15 @@ def test_workers_do_not_repeat_what_is_noted_of_the_data(monkeypatch, caplog):
 
 
 def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplog):
-    runs, beside = [of(1, seed) for seed in range(3)], Future()
+    runs, beside, failed, events = [of(1, seed) for seed in range(3)], Future(), Future(), []
+    failed.set_exception(UserError("this one alone"))
 
     def run(experiment):
-        if experiment == runs[0]:
-            return beside
-        failed = Future()
-        failed.set_exception(UserError("this one alone"))
-        threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
-        return failed
+        if experiment == runs[1]:
+            threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
+        return beside if experiment == runs[0] else failed
 
-    pool, events = Instant(run), []
+    pool = Instant(run)
     pool.places = 2
     with pytest.raises(UserError, match="this one alone"):
         Scheduler(RunStore(tmp_path), pool, events.append).work(runs)

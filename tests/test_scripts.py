@@ -36,6 +36,14 @@ def test_table_from_nothing_and_again(preset, tmp_path, capsys):
     again = capsys.readouterr().out
     assert "6 runs, 0 to do" in again
     assert again.split("**Table")[1] == first.split("**Table")[1]
+    # An error that comes from another process.
+    baseline = Study(TINY, "digits").baseline("cross_entropy", "symmetric", 0.5, 0)
+    run_folder = RunStore(folder).folder(baseline)
+    (run_folder / "result.json").unlink()
+    description = run_folder / "experiment.json"
+    description.write_text(description.read_text().replace('"seed": 0', '"seed": 5'))
+    assert run(table1, tmp_path, "--noise-rates", "0.5") == 2
+    assert baseline.id in refused(capsys)
 
 
 def test_results_of_other_code_are_noted(computed, caplog, monkeypatch):
@@ -79,26 +87,26 @@ def test_a_preset_is_the_same_where_its_precision_cannot_be_had(
     assert json.loads((folder / "table1.json").read_text())["precision"] == "fp32"
 
 
-def test_fresh_forgets_finished_runs(computed, capsys):
+def test_fresh_forgets_finished_runs_unless_it_is_refused(computed, capsys):
+    """As another process is at a run, or the data are others."""
     before = {path: path.stat().st_mtime_ns for path in computed.rglob("result.json")}
+    files_before = sorted(computed.rglob("runs/*/*"))
+    store = RunStore(computed / "results" / "tiny")
+    baseline = Study(TINY, "digits").baseline("cross_entropy", "symmetric", 0.5, 0)
+    with store.lock(baseline):
+        assert run(table1, computed, *SMALL, "--fresh") == 2
+    assert f"run {baseline.id}: another process computes this run" in refused(capsys)
+    bound = store.root / "data.json"
+    text = bound.read_text()
+    bound.write_text('{"data": "digits", "fingerprint": "others"}')
+    assert run(table1, computed, *SMALL, "--fresh") == 2
+    assert "expected the same data" in refused(capsys)
+    assert sorted(computed.rglob("runs/*/*")) == files_before
+    bound.write_text(text)
     assert run(table1, computed, *SMALL, "--fresh") == 0
     after = {path: path.stat().st_mtime_ns for path in computed.rglob("result.json")}
     assert before.keys() == after.keys() and all(after[p] > before[p] for p in before)
     assert "3 runs, 3 to do" in capsys.readouterr().out
-
-
-def test_fresh_that_is_refused_forgets_nothing(computed, capsys):
-    """As another process is at a run, or the data are others."""
-    before = sorted(computed.rglob("runs/*/*"))
-    baseline = Study(TINY, "digits").baseline("cross_entropy", "symmetric", 0.5, 0)
-    with RunStore(computed / "results" / "tiny").lock(baseline):
-        assert run(table1, computed, *SMALL, "--fresh") == 2
-    assert f"run {baseline.id}: another process computes this run" in refused(capsys)
-    bound = computed / "results" / "tiny" / "data.json"
-    bound.write_text('{"data": "digits", "fingerprint": "others"}')
-    assert run(table1, computed, *SMALL, "--fresh") == 2
-    assert "expected the same data" in refused(capsys)
-    assert sorted(computed.rglob("runs/*/*")) == before
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-runs",), ("--dry-run",)])
@@ -144,15 +152,3 @@ def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
     assert run(table1, tmp_path) == 2
     assert "cannot write" in refused(capsys)
     assert (tmp_path / "results").read_text() == "in the way"
-
-
-def test_description_that_does_not_match_its_id(preset, tmp_path, capsys):
-    """An error that comes from another process."""
-    study = Study(TINY, "digits")
-    store = RunStore(tmp_path / "results" / study.folder)
-    experiment = study.baseline("cross_entropy", "symmetric", 0.5, 0)
-    store.open(experiment)
-    description = store.folder(experiment) / "experiment.json"
-    description.write_text(description.read_text().replace('"seed": 0', '"seed": 5'))
-    assert run(table1, tmp_path, "--noise-rates", "0.5") == 2
-    assert experiment.id in refused(capsys)

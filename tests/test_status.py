@@ -28,21 +28,20 @@ def runs(*epochs):
 def test_time_left_by_epochs(now, capsys):
     """A short run says how long a long one takes; epochs that were there before took no time."""
     short, long, begun = runs(10, 30, 20)
-    names = {short: "a", long: "b", begun: "c"}
-    shown = Status({short: 10, long: 30, begun: 6}, False, names.__getitem__)
+    shown = Status({short: 10, long: 30, begun: 6}, False)
     for epoch in range(1, 11):
         now[0] += 2
         if epoch < 9:  # the run is over before its last epochs are looked at
             shown.show(Event(short, epoch))
     shown.show(Event(short, "finished", RESULT))
     assert capsys.readouterr().out == (
-        "[1/3] a: held-out agreement 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
+        f"[1/3] {short.id}: held-out agreement 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
     )
     for epoch in range(15, 21):
         now[0] += 2
         shown.show(Event(begun, epoch))
     shown.show(Event(begun, "finished", RESULT))
-    assert "c: " in (said := capsys.readouterr().out) and "about 60 s left" in said
+    assert f"{begun.id}: " in (said := capsys.readouterr().out) and "about 60 s left" in said
     shown.show(Event(long, "finished", RESULT))
     assert "left" not in capsys.readouterr().out
 
@@ -64,15 +63,18 @@ def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr(runner.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
-    Status({run: 100}, True, lambda _: "a name of more than thirty letters").show(Event(run, 1))
+    Status({run: 100}, True).show(Event(run, 1))
     assert len(capsys.readouterr().out.removeprefix("\r\x1b[K")) == 29
 
 
 def test_without_a_terminal_a_line_every_minute(now, capsys):
     (run,) = runs(100)
-    shown = Status({run: 100}, True, {run: "a"}.__getitem__)
+    shown = Status({run: 100}, True)
     for epoch in range(1, 16):
         now[0] += 10
         shown.show(Event(run, epoch))
     said = capsys.readouterr().out.splitlines()
-    assert said == ["0/1 | a 6/100 | about 16 min left", "0/1 | a 12/100 | about 15 min left"]
+    assert said == [
+        f"0/1 | {run.kind} clean {epoch}/100 | about {minutes} min left"
+        for epoch, minutes in ((6, 16), (12, 15))
+    ]

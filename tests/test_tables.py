@@ -1,12 +1,12 @@
 """Every table's layout against the paper's, and what the claims read against the tables."""
 
-import json
 from dataclasses import replace
 
 import pytest
 from paper_source import TABLE4
-from tiny import STUDY
+from tiny import STUDY, record
 
+from chainer_jo import files
 from chainer_jo.reproduction.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_DIGITS
 from chainer_jo.reproduction.experiments.presets import PAPER, REAL, Study
@@ -16,6 +16,7 @@ from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
 from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 
@@ -76,23 +77,19 @@ def test_table4_is_the_appendix():
 
 
 def test_table5_is_the_paper():
-    table = build(5, Study(PAPER, "cifar10"))
-    for row in table.rows:
-        parameter = row[0].replace(" ", "_")
-        for rate, value in zip(tables.TABLE5.keys("noise_rate"), row[1:], strict=True):
+    for name, *values in build(5, Study(PAPER, "cifar10")).rows:
+        for rate, value in zip(tables.TABLE5.keys("noise_rate"), values, strict=True):
+            parameter = name.replace(" ", "_")
             assert value == tables.TABLE5.value(parameter=parameter, noise_rate=rate)
 
 
 @pytest.fixture
 def store(tmp_path):
     """Results for every run of Table 1."""
-    store = RunStore(tmp_path)
+    store, scores = RunStore(tmp_path), {"test": 0.4, "recovery": 0.4}
     for run in with_first_steps(build(1).experiments):
-        store.open(run)
-        scores = {"test": 0.4, "recovery": 0.4}
-        result = {"id": run.id, "state": "finished", "best": scores, "last": scores}
-        (store.folder(run) / "log.json").write_text(json.dumps([{"epoch": 1, "test": 0.4}]))
-        store.save_result(run, result)
+        files.write_json(store.open(run) / "log.json", [{"epoch": 1, "test": 0.4}])
+        record(store, run, best=scores, last=scores)
     return store
 
 
@@ -104,22 +101,20 @@ def results_of(study, store):
 def test_claims_tell_diverged_trials_from_unfinished_ones(store):
     study = replace(STUDY, trials=4)
     second, third = (study.baseline("cross_entropy", "symmetric", 0.5, t) for t in (1, 2))
-    (store.open(third) / "log.json").write_text(json.dumps([{"test": 0.5}]))
+    files.write_json(store.open(third) / "log.json", [{"test": 0.5}])
     store.save_result(third, {**store.result(second), "id": third.id})
-    store.save_result(second, {"id": second.id, "state": "diverged", "epoch": 1})
+    record(store, second, "diverged", epoch=1)
     keys = {"method": "cross_entropy", "noise_rate": 0.5}
     results = results_of(study, store)
     numbers = results.trials("table1", score="last", accuracy="test", **keys).numbers
     assert sorted(numbers) == [0, 1, 2] and numbers[1] is None
     curves = results.curve("table1", **keys)
     assert sorted(curves) == [0, 1, 2] and curves[1] is None and curves[2] == [50.0]
-
-
-def test_a_second_step_whose_first_diverged_has_diverged(store):
-    second = STUDY.joint("symmetric", 0.5, 1)
-    store.save_result(second.first_step, {"id": second.first_step.id, "state": "diverged"})
-    (store.folder(second) / "result.json").unlink()
-    results = results_of(STUDY, store)
+    # A second step whose first step diverged has diverged.
+    joint = study.joint("symmetric", 0.5, 1)
+    record(store, joint.first_step, "diverged")
+    (store.folder(joint) / "result.json").unlink()
+    results = results_of(study, store)
     keys = {"method": "joint", "noise_rate": 0.5}
     assert results.trials("table1", score="last", accuracy="test", **keys).numbers[1] is None
     assert results.curve("table1", **keys)[1] is None
@@ -132,8 +127,7 @@ def test_a_range_without_labels_is_left_out(store):
     for run, numbers in ((first, (10, 0, 5)), (second, (0, 0, 9)), (third, (4, 0, 5))):
         rows = zip((0.99, 0.95, 0.9), numbers, strict=True)
         confidence = [{"from": low, "number": n, "right": n // 2} for low, n in rows]
-        store.open(run)
-        store.save_result(run, {"id": run.id, "state": "finished", "confidence": confidence})
+        record(store, run, confidence=confidence)
     results = results_of(study, store)
     keys = {"kind": "table12", "quantity": "accuracy"}
     assert results.trials(**keys, range="1-0.99").numbers == {0: 50.0, 2: 50.0}
@@ -154,37 +148,33 @@ def test_a_range_without_labels_is_left_out(store):
 def test_unfinished_and_diverged_cells_say_so(tmp_path):
     store = RunStore(tmp_path)
     cell = next(cell for cell in cells(build(1)) if cell.competes)
-    assert str(cell.number(store)) == "…"
     first, second = cell.experiments
-    for experiment, result in ((first, {"state": "finished", "best": {"test": 0.5}}),
-                               (second, {"state": "diverged", "epoch": 3})):  # fmt: skip
-        assert not cell.trials(store).complete
-        store.open(experiment)
-        store.save_result(experiment, {"id": experiment.id, **result})
+    assert str(cell.number(store)) == "…" and not cell.trials(store).complete
+    record(store, first, best={"test": 0.5})
+    assert not cell.trials(store).complete
+    record(store, second, "diverged", epoch=3)
     assert cell.trials(store).complete
     assert str(cell.number(store)) == "50.0 (1 of 2 diverged)"
 
 
 def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     store, table = RunStore(tmp_path), build(2)
-    origin = {"preset": "tiny", "data": "cifar10", "precision": "fp32"}
-    assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, origin)
+    setting = Setting("tiny", "cifar10", "fp32")
+    assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, setting)
     scores = {"test": 0.5, "recovery": 0.5}
-    result = {"state": "finished", "best": scores, "last": scores, "noisy_labels_right": 0.5}
-    done = 0
+    result, done = {"best": scores, "last": scores, "noisy_labels_right": 0.5}, 0
     for trial in (0, 1):
         for experiment in with_first_steps(table.experiments):
             if experiment.seed == trial:
-                store.open(experiment)
-                store.save_result(experiment, {"id": experiment.id, **result})
+                record(store, experiment, **result)
                 if (done := done + 1) == 9:
-                    partly = table.text(store, origin)
+                    partly = table.text(store, setting)
                     assert "fp32; one of 2 trials, …: not run yet," in partly
         shown = ("fp32; one of 2 trials,", "mean ± standard deviation over 2 trials,")[trial]
-        assert shown in table.text(store, origin)
-    assert "…" not in table.text(store, origin)
+        assert shown in table.text(store, setting)
+    assert "…" not in table.text(store, setting)
     (store.folder(experiment) / "result.json").unlink()
-    text = table.text(store, origin)
+    text = table.text(store, setting)
     assert "over 2 trials unless stated, numbers without ± from one trial, [the paper" in text
     assert "| 50.0 [" in text and "…" not in text
 
@@ -200,8 +190,7 @@ def finished(tmp_path):
     """Three trials that `of_trials` reads."""
     store = RunStore(tmp_path)
     for run in of_trials(0, 0, 0).experiments:
-        store.open(run)
-        store.save_result(run, {"id": run.id, "state": "finished"})
+        record(store, run)
     return store
 
 
@@ -223,13 +212,10 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
     assert best_of([a, of_trials(70, 70)], finished) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "label", "shown"),
-    [
-        ((80, 70, 60), "val, only trial 0", ["80.0", "65.0", "…"]),
-        ((80,), None, None),  # no number has more trials than another
-    ],
-)
+@pytest.mark.parametrize(("first", "label", "shown"), [
+    ((80, 70, 60), "val, only trial 0", ["80.0", "65.0", "…"]),
+    ((80,), None, None),  # no number has more trials than another
+])  # fmt: skip
 def test_a_row_of_different_trials_is_shown_again_over_those_that_it_shares(
     finished, first, label, shown
 ):
@@ -261,12 +247,10 @@ def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accur
     for trial in study.comparison_trials() if accuracy else ():
         second = study.joint(*REAL, trial)
         for run in (second, second.first_step):
-            last = {"test": accuracy + trial / 1000}
-            store.open(run)
-            store.save_result(run, {"id": run.id, "state": "finished", "last": last})
+            record(store, run, last={"test": accuracy + trial / 1000})
     claims = Claims(study, [table3])
     assert [v["verdict"] for v in claims.data(store, {})] == ([verdict] if verdict else [])
-    origin = {"preset": "digits", "data": data, "precision": "fp32"}
-    written = claims.write(store, origin, tmp_path, tmp_path)
+    setting = Setting("digits", data, "fp32")
+    written = claims.write(store, setting, tmp_path, tmp_path)
     assert [path.name for path in written] == (["claims.md", "claims.json"] if verdict else [])
     assert all("than Forward" in path.read_text() for path in written)

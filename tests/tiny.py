@@ -18,3 +18,11 @@ TINY = replace(
     trials=(2, 1, 1),
 )
 STUDY = Study(TINY, "digits")
+
+
+def record(store, run, state="finished", **result):
+    """Saves a result of a run in a store; gives it."""
+    store.open(run)
+    result = {"id": run.id, "state": state, **result}
+    store.save_result(run, result)
+    return result

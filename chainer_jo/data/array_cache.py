@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from chainer.dataset import download
 
 from chainer_jo import files
 from chainer_jo.data.image_data import ImageData
@@ -33,6 +32,8 @@ Made = TypeVar("Made")
 
 def cache() -> Path:
     """Folder of the cache."""
+    from chainer.dataset import download
+
     return Path(download.get_dataset_root(), "chainer_jo")
 
 

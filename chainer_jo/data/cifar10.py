@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
-from chainer.dataset import download
 
 from chainer_jo.data.array_cache import decoded_once
 from chainer_jo.data.image_data import ImageData
@@ -70,6 +69,8 @@ def is_unpacked(path: Path) -> bool:
 
 def _downloaded() -> Path:
     """Downloaded archive in Chainer's cache."""
+    from chainer.dataset import download  # loads Chainer
+
     try:
         path = Path(download.cached_download(URL))
     except (OSError, HTTPException) as error:

@@ -18,6 +18,7 @@ import numpy as np
 
 from chainer_jo.data.cifar10 import RestrictedUnpickler, bytes_of
 from chainer_jo.errors import UserError
+from chainer_jo.files import opened
 
 #: Size in bytes and SHA-256 of the published file.
 SIZE = 2_401_007
@@ -29,18 +30,19 @@ LABEL_SETS |= {f"random{i}": f"random_label{i}" for i in (1, 2, 3)}
 _TRUE, _PICKLE = "clean_label", "archive/data.pkl"
 
 
-def read(path: str | Path, true_labels: np.ndarray) -> dict[str, np.ndarray]:
+def read(path: str | Path, true_labels: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Human labels, int32 (n,), by the name of the label set.
 
     Parameters
     ----------
-    true_labels : int (n,), of CIFAR-10's training images in the order of the data.
+    true_labels : int (n,), of CIFAR-10's training images in the order of the data; None: not
+        compared, where the data are loaded later.
 
     Raises UserError for a file that cannot be read, has another size or digest than the published
     one, or has the images in another order than the data.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             raw = file.read(SIZE + 1)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}, expected CIFAR-10_human.pt") from None
@@ -60,7 +62,7 @@ def read(path: str | Path, true_labels: np.ndarray) -> dict[str, np.ndarray]:
     except Exception as error:  # a foreign pickle can raise anything
         reason = " ".join(f"{error}".split())
         raise UserError(f"{path}: cannot be read ({reason}), expected CIFAR-10_human.pt") from error
-    if not np.array_equal(true, true_labels):
+    if true_labels is not None and not np.array_equal(true, true_labels):
         raise UserError(
             f"{path}: {_TRUE} differs from the labels of the data, expected the training images of "
             "CIFAR-10 in the order of the Python batches"

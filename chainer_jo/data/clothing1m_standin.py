@@ -30,12 +30,7 @@ CONFUSED = (
 )
 DIGITS = 10  # the first classes
 _CANVAS = 64
-_WRITINGS = [
-    (0, 2, 4, 6, 8),
-    (1,),
-    (3,),
-    (5, 7, 9),
-]  # out of 10 images of a digit, by list
+_WRITINGS = [(0, 2, 4, 6, 8), (1,), (3,), (5, 7, 9)]  # out of 10 images of a digit, by list
 _SHAPES = {  # corner points in the unit square
     "triangle": [(0.5, 0.1), (0.9, 0.85), (0.1, 0.85)],
     "diamond": [(0.5, 0.05), (0.85, 0.5), (0.5, 0.95), (0.15, 0.5)],

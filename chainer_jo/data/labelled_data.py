@@ -92,7 +92,6 @@ class LabelledData:
     ----------
     name : name of the data set in results.
     validation, test : evaluated against their `labels`; `test` may be missing.
-    folds : int (n,), fold of each training image for cross-validation, or None.
     """
 
     name: str
@@ -100,15 +99,6 @@ class LabelledData:
     train: Labelled
     validation: Labelled
     test: Labelled | None
-    folds: np.ndarray | None = None
-
-    def without(self, fold: int) -> LabelledData:
-        """Data set with one fold of the training images as the validation set instead."""
-        left_out = self.folds == fold
-        train, validation = (
-            self.train.take(np.flatnonzero(rows)) for rows in (~left_out, left_out)
-        )
-        return LabelledData(self.name, self.class_names, train, validation, self.test)
 
     def subset(
         self, train_per_class: int | None = None, test_per_class: int | None = None
@@ -118,10 +108,7 @@ class LabelledData:
         for part, number in (("train", train_per_class), ("test", test_per_class)):
             if number is not None and (each := getattr(self, part)):
                 where, classes = f"data {self.name!r}: {number} {part}", len(self.class_names)
-                rows = first_of_each(where, each.labels, classes, number)
-                chosen[part] = each.take(rows)
-                if part == "train" and self.folds is not None:
-                    chosen["folds"] = self.folds[rows]
+                chosen[part] = each.take(first_of_each(where, each.labels, classes, number))
         return replace(self, **chosen) if chosen else self
 
     def shrunk(self, factor: int) -> LabelledData:

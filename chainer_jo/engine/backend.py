@@ -16,11 +16,8 @@ import numpy
 from chainer.backends import cuda
 
 from chainer_jo.engine.cpu.buffers import keep_freed_memory
-from chainer_jo.engine.interface import Backend, Unavailable
+from chainer_jo.engine.interface import PRECISIONS, Backend, Unavailable
 from chainer_jo.errors import UserError
-
-PRECISIONS = ("fp32", "tf32", "mixed")
-ENGINES = ("auto", "onednn", "cudnn", "stock")
 
 _logger = logging.getLogger(__name__)
 

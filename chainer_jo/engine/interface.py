@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import chainer
 import numpy
 
+PRECISIONS = ("fp32", "tf32", "mixed")
+ENGINES = ("auto", "onednn", "cudnn", "stock")
 #: Chainer's defaults for batch normalisation.
 DECAY, EPS = 0.9, 2e-5
 
@@ -144,7 +145,9 @@ class Backend(abc.ABC):
     def spatial_mean_grad(self, gy: Any, x_shape: Shape) -> Any:
         """Gradient of `spatial_mean`: an activation of shape x_shape from gy, float32 (n, c)."""
         n, c, h, w = x_shape
-        xp = chainer.backend.get_array_module(gy)
+        from chainer.backend import get_array_module
+
+        xp = get_array_module(gy)
         per_pixel = (gy / numpy.float32(h * w))[:, None, None, :]
         return self.as_activation(xp.broadcast_to(per_pixel, (n, h, w, c)).transpose(0, 3, 1, 2))
 

@@ -5,7 +5,7 @@
             X: batches in random order, cropped and flipped            BatchIterator, Images
             L = L_c + alpha L_p + beta L_e (eq. 5)                     Classifier, JointObjective
             SGD with momentum and weight decay                         FlatMomentumSGD
-        update Y by eq. 8 (hard labels) or eq. 9 (soft labels)         LabelUpdate, LabelStore
+        update Y by eq. 8 (hard labels) or eq. 9 (soft labels)         LabelUpdate, SoftLabels
 
 `first_step` runs it on the noisy labels. `second_step` trains a new network on the labels of the
 first step, which stay fixed (Section 4.3). Both return the trainer: callers extend it with
@@ -14,7 +14,6 @@ evaluation, log and checkpoints, and run it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,40 +21,20 @@ from chainer.training import Trainer
 from chainer.training.extensions import ExponentialShift
 from chainer.training.triggers import ManualScheduleTrigger
 
-from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import LabelUpdate
 from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier
+from chainer_jo.method.optimization import Optimization
 from chainer_jo.method.optimizers import FlatMomentumSGD
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
-
-
-@dataclass(frozen=True)
-class Optimization:
-    """Momentum SGD: the learning rate is divided by 10 after each of the epochs ``drops``."""
-
-    epochs: int
-    learning_rate: float
-    drops: tuple[int, ...] = ()
-    batch_size: int = 128
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    pad: int = 4
-    flip: bool = True
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise UserError(f"{self.epochs} epochs: expected at least 1")
-        if not self.learning_rate > 0:
-            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")
 
 
 def first_step(
     model: Classifier,
     images: Images,
-    labels: LabelStore,
+    labels: SoftLabels,
     optimization: Optimization,
     start: int,
     stop: int,
@@ -82,7 +61,7 @@ def first_step(
     graph : True to capture the step on a GPU as a CUDA graph.
     out : folder of the trainer's extensions.
 
-    ``trainer.updater.model`` and ``trainer.updater.label_store`` hold theta and Y. Raises UserError
+    ``trainer.updater.model`` and ``trainer.updater.labels`` hold theta and Y. Raises UserError
     for fewer images than one batch, or another ``pad``.
     """
     true_labels = model.device.send(true_labels)
@@ -95,7 +74,7 @@ def first_step(
 def second_step(
     model: Classifier,
     images: Images,
-    labels: LabelStore,
+    labels: SoftLabels,
     optimization: Optimization,
     *,
     seed: int = 0,
@@ -117,7 +96,7 @@ def _trainer(
     step: int,
     model: Classifier,
     images: Images,
-    labels: LabelStore,
+    labels: SoftLabels,
     optimization: Optimization,
     seed: int,
     references: tuple[Any, Any],

@@ -20,7 +20,7 @@ from chainer_jo.method import augmentation
 from chainer_jo.method.iterator import Batch, BatchIterator
 
 if TYPE_CHECKING:
-    from chainer_jo.method.task import Task
+    from chainer_jo.method.noisy_split import NoisySplit
 
 #: Number of images per forward pass in test mode.
 BATCH = 500
@@ -169,8 +169,8 @@ class StreamedImages(Images):
         yield from map(self._prepare, self._stream.batches(map(self._files.paths, batches)))
 
 
-class TaskImages:
-    """Makes `Images` of each set of a task: streamed if they are on disk, otherwise sent to the
+class SplitImages:
+    """Makes `Images` of each set of a split: streamed if they are on disk, otherwise sent to the
     device whole.
 
     Parameters
@@ -182,7 +182,7 @@ class TaskImages:
 
     def __init__(
         self,
-        task: Task,
+        split: NoisySplit,
         network: chainer.Link,
         device: backend.Device,
         batch_size: int,
@@ -191,14 +191,14 @@ class TaskImages:
     ) -> None:
         self._send = device.send
         self._stream: ImageStream | None = None
-        if not isinstance(task.train.images, ImageFiles):
-            self._mean, self._pad = device.send(task.mean), pad
+        if not isinstance(split.train.images, ImageFiles):
+            self._mean, self._pad = device.send(split.mean), pad
             return
         on_cuda = device.xp is not np
-        self._stream = ImageStream(batch_size, *task.wanted.square, workers, on_cuda=on_cuda)
+        self._stream = ImageStream(batch_size, *split.selection.square, workers, on_cuda=on_cuda)
         variant = getattr(network, "variant", None)  # of pretrained weights
         if variant is None:
-            scaling = task.mean.tolist(), (255.0,) * 3, "RGB"
+            scaling = split.mean.tolist(), (255.0,) * 3, "RGB"
         else:
             scaling = variant.mean, variant.std, variant.channels
         self._prepare = Preparation(*scaling, device.send)

@@ -90,6 +90,24 @@ def transition_matrix(
     return matrix
 
 
+def observed_matrix(labels: np.ndarray, noisy: np.ndarray, num_classes: int) -> np.ndarray:
+    """Frequencies of the `noisy` labels of each true class, float64 (c, c); each class is needed.
+
+    >>> observed_matrix(np.array([0, 0, 1]), np.array([0, 1, 1]), 2)
+    array([[0.5, 0.5],
+           [0. , 1. ]])
+    """
+    counts = np.bincount(labels * num_classes + noisy, minlength=num_classes**2)
+    counts = counts.reshape(num_classes, num_classes)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def by_class(labels: np.ndarray, matrix: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Noisy labels, int32 (n,), each drawn from its true class's row of T (c, c)."""
+    thresholds = rng.random((len(labels), 1))
+    return (matrix.cumsum(axis=1)[labels, :-1] < thresholds).sum(axis=1).astype(np.int32)
+
+
 @dataclass(frozen=True)
 class NoiseModel:
     """Label noise at a rate r in [0, 1].

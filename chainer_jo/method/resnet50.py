@@ -126,12 +126,8 @@ IMAGENET_CLASSES = 1000
 #: Variant by the ending of the weights' file.
 VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
 
-_BATCH_NORMALISATION = (
-    ("gamma", "weight"),
-    ("beta", "bias"),
-    ("avg_mean", "running_mean"),
-    ("avg_var", "running_var"),
-)
+_BATCH_NORMALISATION = {"gamma": "weight", "beta": "bias"}
+_BATCH_NORMALISATION |= {"avg_mean": "running_mean", "avg_var": "running_var"}
 _COUNTERS = ("N", "num_batches_tracked")
 
 
@@ -141,7 +137,7 @@ def torchvision_names() -> dict[str, str]:
 
     def add(conv: str, bn: str, torch_conv: str, torch_bn: str) -> None:
         names[f"{conv}/W"] = f"{torch_conv}.weight"
-        for ours, theirs in _BATCH_NORMALISATION:
+        for ours, theirs in _BATCH_NORMALISATION.items():
             names[f"{bn}/{ours}"] = f"{torch_bn}.{theirs}"
 
     add("conv1", "bn1", "conv1", "bn1")
@@ -161,9 +157,7 @@ def torchvision_names() -> dict[str, str]:
 
 
 def load_resnet50(
-    path: str | Path,
-    num_classes: int = IMAGENET_CLASSES,
-    rng: np.random.RandomState | None = None,
+    path: str | Path, num_classes: int = IMAGENET_CLASSES, rng: np.random.RandomState | None = None
 ) -> ResNet50:
     """A `ResNet50` with the weights of a file.
 

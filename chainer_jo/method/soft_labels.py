@@ -5,14 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from chainer import backend
 
-from chainer_jo.engine.backend import is_on_gpu
 from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
 
-class LabelStore:
+class SoftLabels:
     """Labels Y of n training images, and the probabilities s of past epochs that update them.
 
     ``soft_labels`` (n, c) float32 are Y, at first the one-hot noisy labels. In an epoch, `write`
@@ -31,7 +29,7 @@ class LabelStore:
 
     Raises UserError for an unknown rule, or the rule ``"top"`` without a positive number.
 
-    >>> store = LabelStore(np.array([0, 1]), num_classes=2, rule="soft")
+    >>> store = SoftLabels(np.array([0, 1]), num_classes=2, rule="soft")
     >>> store.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
     >>> store.end_epoch()
     >>> store.update()
@@ -58,6 +56,7 @@ class LabelStore:
         self.rule = rule
         self.top = top
         self.epochs_seen = 0
+        self.xp = xp
         labels = xp.asarray(labels)
         if labels.dtype.kind != "f":
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
@@ -72,7 +71,7 @@ class LabelStore:
 
     def write(self, indices, probabilities) -> None:
         """Stores s (b, c) of a batch, the images ``indices`` (b,)."""
-        if is_on_gpu(self.probabilities):
+        if self.xp is not np:
             kernels.write_rows(self.probabilities, indices, probabilities)
         else:
             self.probabilities[indices] = probabilities
@@ -101,7 +100,7 @@ class LabelStore:
         if returned is not None or self.soft_labels is not labels:
             expected = "store.soft_labels[...] = labels, and nothing returned"
             raise UserError(f"{rule} returned or assigned labels: expected {expected}")
-        xp = backend.get_array_module(labels)
+        xp = self.xp
         if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
             raise UserError(f"{rule} wrote NaN or infinity: expected finite labels")
 
@@ -118,36 +117,36 @@ class LabelStore:
                 self._ring[i] = serializer(f"ring{i}", past)
 
 
-def soft(store: LabelStore, mean) -> None:
+def soft(store: SoftLabels, mean) -> None:
     """Soft labels: y_i = mean s_i (eq. 9)."""
     store.soft_labels[...] = mean
 
 
-def hard(store: LabelStore, mean) -> None:
+def hard(store: SoftLabels, mean) -> None:
     """Hard labels: y_ij = 1 if j is the arg max of the mean s_i, else 0 (eq. 8)."""
-    store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), mean)
+    store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), store)
 
 
-def most_disagreeing(store: LabelStore, mean) -> None:
+def most_disagreeing(store: SoftLabels, mean) -> None:
     """Hard labels (eq. 8) for ``top`` images only (Section 5.4): among images whose arg max differs
     from their label, the ones with the smallest mean s at that label."""
-    xp = backend.get_array_module(mean)
+    xp = store.xp
     predicted, current = mean.argmax(axis=1), store.soft_labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
     agreement[predicted == current] = np.inf
     chosen = xp.argsort(agreement, kind="stable")[: store.top]
     chosen = chosen[agreement[chosen] < np.inf]
-    store.soft_labels[chosen] = _one_hot(predicted[chosen], mean)
+    store.soft_labels[chosen] = _one_hot(predicted[chosen], store)
 
 
-def _one_hot(classes, like):
-    return backend.get_array_module(like).eye(like.shape[-1], dtype=np.float32)[classes]
+def _one_hot(classes, store: SoftLabels):
+    return store.xp.eye(store.soft_labels.shape[-1], dtype=np.float32)[classes]
 
 
 #: Label rules by name, which becomes part of the description of a run. A rule writes
 #: ``store.soft_labels`` (n, c) in place from the mean of s (n, c), both float32 on one device. Add
 #: your own under a new name.
-RULES: dict[str, Callable[[LabelStore, np.ndarray], None]] = {
+RULES: dict[str, Callable[[SoftLabels, np.ndarray], None]] = {
     "soft": soft,
     "hard": hard,
     "top": most_disagreeing,

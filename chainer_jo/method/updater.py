@@ -19,7 +19,7 @@ from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.objectives import Classifier
 from chainer_jo.method.optimizers import FlatMomentumSGD
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 
 
 class JointUpdater(StandardUpdater):
@@ -35,7 +35,7 @@ class JointUpdater(StandardUpdater):
     iterator : yields each `Batch`.
     optimizer : set up with the `Classifier` to train; of Chainer's own, activations are float32.
     images : training images X.
-    label_store : the labels Y.
+    labels : the labels Y.
     noisy_labels, true_labels : (n,) int32, negative if unknown, or None; for the reports only.
     graph : True to capture the step as a CUDA graph, and replay it.
 
@@ -52,7 +52,7 @@ class JointUpdater(StandardUpdater):
         iterator: chainer.dataset.Iterator,
         optimizer: chainer.Optimizer,
         images: Images,
-        label_store: LabelStore,
+        labels: SoftLabels,
         noisy_labels=None,
         true_labels=None,
         graph: bool = False,
@@ -65,7 +65,7 @@ class JointUpdater(StandardUpdater):
             name = type(optimizer).__name__
             raise UserError(f"CUDA graph with {name}: expected FlatMomentumSGD, or no graph")
         self.images = images
-        self.label_store = label_store
+        self.labels = labels
         references = {"noisy": noisy_labels, "true": true_labels}
         self._references = {k: labels for k, labels in references.items() if labels is not None}
         self._sums: dict[str, Any] = {}
@@ -110,11 +110,11 @@ class JointUpdater(StandardUpdater):
         """Forward pass, backward pass and update of theta, without waiting for the device."""
         model, optimizer = self.model, self.get_optimizer("main")
         x = self.images.augmented(batch, *fetched)
-        labels = self.label_store.soft_labels[batch.indices]
+        labels = self.labels.soft_labels[batch.indices]
         model.cleargrads()
         with getattr(optimizer, "whole_step", nullcontext)():
             getattr(optimizer, "backward", chainer.Variable.backward)(model(x, labels))
-            self.label_store.write(batch.indices, model.objective.probabilities)
+            self.labels.write(batch.indices, model.objective.probabilities)
             for name, value in model.objective.terms.items():
                 total = self._sum(name, value)
                 total += value
@@ -128,7 +128,7 @@ class JointUpdater(StandardUpdater):
 
     def _report(self) -> None:
         report = {name: float(total) / self.steps_of_epoch for name, total in self._sums.items()}
-        predicted = self.label_store.probabilities.argmax(axis=-1)
+        predicted = self.labels.probabilities.argmax(axis=-1)
         for name, labels in self._references.items():
             agreeing = accuracy(predicted, labels)
             if agreeing is not None:
@@ -141,10 +141,10 @@ class JointUpdater(StandardUpdater):
     def serialize(self, serializer) -> None:
         """Saves or loads iterator, optimizer, model, labels and the epoch's sums."""
         super().serialize(serializer)
-        self.label_store.serialize(serializer["labels"])
+        self.labels.serialize(serializer["labels"])
         self.steps_of_epoch = serializer("steps", self.steps_of_epoch)
         sums = {name: float(total) for name, total in self._sums.items()}
         saved = json.loads(serializer("sums", json.dumps(sums)))
-        xp = backend.get_array_module(self.label_store.soft_labels)
+        xp = backend.get_array_module(self.labels.soft_labels)
         for name, value in saved.items():
             self._sum(name, xp.zeros((), np.float32))[...] = value

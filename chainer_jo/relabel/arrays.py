@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from chainer_jo.data.labelled_data import by_value
+from chainer_jo.data.labelled_data import UNKNOWN, by_value
 from chainer_jo.errors import UserError, one_line
-from chainer_jo.relabel.judge import label_errors
+from chainer_jo.relabel.judge import label_errors, label_noise
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors
 from chainer_jo.relabel.judge.settings import Recipe
 
@@ -32,7 +32,8 @@ def find_label_errors(
 
     Parameters
     ----------
-    labels : (n,) classes as given: integers, text or anything that can be sorted.
+    labels : (n,) classes as given: integers, text or anything that can be sorted; or (n, m), m
+        labels an image, None or NaN in empty places.
     pred_probs : (n, c) numbers from 0 on, an array or a table (see `column_names`).
     class_names : of the c columns. By default the names of a table's columns; or
         0 to c - 1, where labels are among them; or the labels' own classes, sorted.
@@ -41,7 +42,7 @@ def find_label_errors(
     that are none of the classes, columns of no certain class, or tables whose rows are not the
     same.
     """
-    if others or pred_probs is None or _array("labels", labels).ndim == 2:
+    if others or pred_probs is None or _array("pred_probs", pred_probs).ndim == 1:
         named = "".join(f"{name}=, " for name in others)
         raise UserError(f"find_label_errors: {named}expected labels (n,), then pred_probs (n, c)")
     index = common_index(pred_probs, labels)
@@ -50,9 +51,10 @@ def find_label_errors(
         raise UserError(
             "pred_probs: expected numbers from 0 on, at least one positive number a row"
         )
-    given = _classes("labels", labels, len(numbers), "row")
+    given, present = _labels(labels, len(numbers))
     names = _names(class_names, column_names(pred_probs), given, numbers)
-    errors = label_errors.find_label_errors(numbers, _encoded(given, names), names)
+    codes = _encoded(given, names, present)
+    errors = label_errors.find_label_errors(numbers, codes, names)
     return replace(errors, index=index)
 
 
@@ -68,7 +70,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     ----------
     features : (n, d) numbers, an array or a table (see `column_names`).
     labels : (n,) classes as given, of two kinds or more; or the name of the table's column that
-        has them.
+        has them; or (n, m), m labels an image, None or NaN in empty places.
     seed : of folds, weights and data order.
     settings : fields of `Recipe`.
 
@@ -89,8 +91,8 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
 
 
 def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """The arguments of `relabel` as training takes them: a `FeatureSet`, labels int32 (n,), and the
-    names of the classes."""
+    """The arguments of `relabel` as training takes them: a `FeatureSet`, labels int32 (n,) or
+    (n, m), UNKNOWN (-1) in empty places, and the names of the classes."""
     from chainer_jo.relabel.judge.features import FeatureSet
 
     columns = column_names(features)
@@ -101,16 +103,16 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
         features, labels = _without(features, labels), features[labels]
     rows = next(iter(getattr(features, "shape", ())), None)
     if isinstance(rows, int):  # wrong labels are no fault of the features
-        labels = _classes("labels", labels, rows, "row")
+        _labels(labels, rows)
     numbers = matrix("features", features)
-    given = _classes("labels", labels, len(numbers), "row")
+    given, present = _labels(labels, len(numbers))
     names = np.unique(given)
     if len(names) < 2:
         raise UserError(f"labels: all are {names.tolist()[0]!r}, expected two classes or more")
     if (numbers == numbers[0]).all():
         raise UserError("features: all rows are equal, expected at least two different rows")
-    codes = _encoded(given, names)
-    return FeatureSet(numbers, codes), codes, names
+    codes = _encoded(given, names, present)
+    return FeatureSet(numbers, label_noise.majority(codes)), codes, names
 
 
 def column_names(table: Any) -> np.ndarray | None:
@@ -178,20 +180,46 @@ def unusable(numbers: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))
 
 
-def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
-    """Classes (n,) that can be sorted, one for each of the rows or columns."""
+def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of n images that can be sorted, in one row, and their places: True in bool (n,), or
+    (n, m) for m labels an image. A single column is one label an image."""
+    table = _array("labels", values)
+    if table.ndim != 2 or table.shape[0] != n or table.shape[1] < 2:
+        column = values if table.shape != (n, 1) else table[:, 0]
+        return _classes("labels", column, n, "row"), np.ones(n, bool)
+    if isinstance(values, list | tuple):  # NumPy makes text of a NaN in a list of text
+        table = np.array(values, object)
+    present = ~np.vectorize(_is_missing, [bool])(table)
+    if len(empty := np.flatnonzero(~present.any(axis=1))):
+        raise UserError(f"labels: row {empty[0]} has none, expected one or more")
+    given = table[present].tolist() if table.dtype.kind == "O" else table[present]
+    if table.dtype.kind == "f" and not present.all() and (given == given.round()).all():
+        given = given.astype(np.int64)  # a missing number has made them float
+    return _classes("labels", given, len(given), "row", np.nonzero(present)[0]), present
+
+
+def _is_missing(value: Any) -> bool:
+    """True for None and NaN, which is not equal to itself; of pandas' NA it is not even known."""
+    return value is None or not isinstance(value != value, bool | np.bool) or value != value
+
+
+def _classes(
+    name: str, values: Any, n: int, of: str, rows: Sequence[int] | np.ndarray | None = None
+) -> np.ndarray:
+    """Classes (n,) that can be sorted, one for each of the rows or columns; ``rows``, their numbers
+    in messages, are 0 to n - 1 by default."""
     given = _array(name, values)
+    rows = range(n) if rows is None else rows
     if given.shape != (n,):
         raise UserError(f"{name}: shape {given.shape}, expected ({n},), one for each {of}")
     # NumPy makes text of a NaN in a list of text, and of a number; it drops a last NUL.
     converted = given.dtype.kind in "US" or isinstance(values, list | tuple)
     originals = list(values) if converted else given.tolist()
-    for i, x in enumerate(originals):
+    for i, x in zip(rows, originals, strict=True):
         if isinstance(x, Sized) and not isinstance(x, str | bytes):
             shown = one_line(repr(x))
             raise UserError(f"{name}: {of} {i} has {shown}, expected numbers, text or dates")
-        # Not equal to itself is NaN; of pandas' NA it is not even known.
-        if x is None or not isinstance(x != x, bool | np.bool) or x != x:
+        if _is_missing(x):
             raise UserError(f"{name}: {of} {i} is missing (None or NaN)")
     if given.dtype.kind in "OT":  # NumPy does not find long text of its own StringDType
         given = np.array(given.tolist())
@@ -200,7 +228,7 @@ def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
     except TypeError as error:
         raise UserError(f"{name}: {error}, expected numbers, text or dates") from None
     first: dict[Any, Any] = {}
-    for i, (x, taken) in enumerate(zip(originals, given.tolist(), strict=True)):
+    for i, x, taken in zip(rows, originals, given.tolist(), strict=True):
         other = first.setdefault(taken, x)
         if other != x or (isinstance(x, str | bytes) and x != taken):
             raise UserError(
@@ -256,15 +284,17 @@ def _names(
     return names
 
 
-def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Labels as indices of classes."""
+def _encoded(given: np.ndarray, names: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Labels as indices of classes, int32, at their places; UNKNOWN (-1) elsewhere."""
     if names.dtype.kind == given.dtype.kind == "M":  # days are Python's dates, others are not
         names, given = (each.astype(np.result_type(names, given)) for each in (names, given))
     index = {name: k for k, name in enumerate(names.tolist())}
     for label in given.tolist():
         if label not in index:
             raise UserError(f"labels: {label!r} is none of the {len(names)} classes")
-    return np.array([index[label] for label in given.tolist()], np.int32)
+    codes = np.full(present.shape, UNKNOWN, np.int32)
+    codes[present] = [index[label] for label in given.tolist()]
+    return codes
 
 
 def common_index(*tables: Any) -> Any:

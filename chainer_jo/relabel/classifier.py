@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from chainer_jo.relabel.arrays import check_masks, common_index, matrix, training_arrays
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import FeatureInput
+from chainer_jo.relabel.judge.label_noise import majority
 
 
 class RelabelClassifier(ClassifierMixin, BaseEstimator):
@@ -35,16 +36,21 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> RelabelClassifier:
-        """Learns from X (n, d) and noisy labels y (n,). Raises scikit-learn's errors for other
-        objects than its arrays, UserError as `relabel` does."""
+        """Learns from X (n, d) and noisy labels y (n,), or (n, m) as in `relabel`. Raises
+        scikit-learn's errors for other objects than its arrays, UserError as `relabel` does."""
         common_index(X, y)
         check_masks("X", X)
         check_masks("y", y)
         if getattr(getattr(y, "dtype", None), "kind", "") == "T":
             y = np.asarray(y).tolist()  # scikit-learn does not know NumPy's StringDType
-        features, labels = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=self)
+        checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 2, "estimator": self}
+        shape = np.asarray(y, object).shape
+        if len(shape) == 2 and shape[1] > 1:
+            features, labels = check_array(X, **checks), y
+        else:
+            features, labels = check_X_y(X, y, **checks)
         data, given, classes = training_arrays(features, labels)
-        check_classification_targets(labels)
+        check_classification_targets(classes[majority(given)])
         recipe = training.Recipe()
         errors = training.judge(data, given, classes, recipe, self.seed)
         soft = errors.probabilities.astype(np.float32)

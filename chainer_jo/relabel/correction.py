@@ -83,8 +83,8 @@ def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
     listed = any(images.lines is not None for images in sets.by_use.values())
     if listed or flags.true_labels or flags.accept:
         return
-    for name in ("path_column", "label_column", "images"):
-        if (value := getattr(flags, name)) is not None:
+    for name in ("path_column", "label_column", "label_columns", "images"):
+        if value := getattr(flags, name):
             raise UserError(
                 f"--{written(name)} {value}: expected with a table, but {flags.data} has class "
                 "folders"

@@ -86,6 +86,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = group("columns of DATA as a table")
     add("--path-column", metavar="NAME", help="default: path, or file_name")
     add("--label-column", metavar="NAME", help="default: label")
+    add("--label-columns", metavar="A,B,...", help="several labels an image, for example "
+        "from different people: all count as evidence; cells may be empty")  # fmt: skip
     add("--images", metavar="ROOT", help="root folder of the paths, also in --validation, --test "
         "and --true-labels; default: the folder of the table")  # fmt: skip
     add = group("small networks on features")
@@ -111,7 +113,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--dry-run", action="store_true", help="show settings and estimated time; compute nothing")
     flags = parser.parse_args(arguments)
     _check(flags, parser.get_default)
-    flags.form = TableForm.of(flags.path_column, flags.label_column, flags.images)
+    several = _names(flags.label_columns)
+    flags.form = TableForm.of(flags.path_column, flags.label_column, flags.images, several)
     flags.keeps = flags.features in COMPUTED
     return flags
 
@@ -133,6 +136,14 @@ def written(name: str) -> str:
     return name.replace("_", "-")
 
 
+def _names(columns: str | None) -> tuple[str, ...]:
+    """Names of --label-columns; none without the flag. Raises UserError for empty or equal ones."""
+    names = () if columns is None else tuple(name.strip() for name in columns.split(","))
+    if not all(names) or len({name.casefold() for name in names}) < len(names):
+        raise UserError(f"--label-columns {columns!r}: expected different names, as in a,b,c")
+    return names
+
+
 def _check(flags: argparse.Namespace, default: Callable[[str], object]) -> None:
     for name in ("data", "validation", "test", "images", "out", "apply"):
         path = getattr(flags, name)
@@ -149,5 +160,7 @@ def _check(flags: argparse.Namespace, default: Callable[[str], object]) -> None:
 
     if flags.apply is None and (name := first("copy", "drop_unsure", "despite_doubt")):
         raise UserError(f"{name}: expected with --apply DEST")
+    if flags.label_column and flags.label_columns:
+        raise UserError("--label-column: expected without --label-columns")
     if flags.probabilities and (name := first(*OF_TRAINING)):
         raise UserError(f"--probabilities: expected without {name}")

@@ -8,8 +8,6 @@ from functools import cached_property
 from math import sqrt
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-
 CONFIDENCE = 0.95
 """Confidence level of every interval of a mean."""
 
@@ -94,6 +92,8 @@ class Trials:
         n = len(self.finished)
         if self.std is None or self.std < EQUAL:
             return None
+        from scipy.special import stdtrit  # not for commands that only list or refuse
+
         return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
 
     @cached_property

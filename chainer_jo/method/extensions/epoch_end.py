@@ -37,7 +37,7 @@ class LabelUpdate(training.Extension):
         self.true_labels = true_labels
 
     def __call__(self, trainer: training.Trainer) -> None:
-        store = trainer.updater.label_store
+        store = trainer.updater.labels
         store.end_epoch()
         if self.start <= trainer.updater.epoch <= self.stop:
             store.update()

@@ -59,10 +59,7 @@ class Evaluation(training.Extension):
     priority = training.PRIORITY_WRITER + 1  # before the label update, in the log's order of keys
 
     def __init__(
-        self,
-        model: Classifier,
-        sets: Mapping[str, tuple[Images, np.ndarray]],
-        graph: bool = False,
+        self, model: Classifier, sets: Mapping[str, tuple[Images, np.ndarray]], graph: bool = False
     ) -> None:
         self.model = model
         self.sets = sets

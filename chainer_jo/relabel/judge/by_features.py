@@ -193,7 +193,7 @@ class ByFeatures(LabelCorrector):
             bar.update(done)
 
         names, recipe = images.class_names, self.recipe
-        errors = training.judge(data, images.labels, names, recipe, self.seed, progress)
+        errors = training.judge(data, images.given, names, recipe, self.seed, progress)
         bar.finish(bar.total)
         return errors
 
@@ -268,5 +268,5 @@ class ByProbabilities(LabelCorrector):
 
     def work(self) -> Outcome:
         images = self.images
-        errors = find_label_errors(self.probabilities, images.labels, images.class_names)
+        errors = find_label_errors(self.probabilities, images.given, images.class_names)
         return Outcome(CorrectedLabels(images, errors), None, [], self.about)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.relabel.judge import label_noise
 
 #: The columns of `LabelErrors.table`, which are the first of ``labels.csv`` too.
@@ -40,16 +41,20 @@ class LabelErrors:
     Attributes
     ----------
     class_names : of the c classes.
-    given : int (n,).
-    probabilities : p(true | x, given), float64 (n, c): new soft labels.
+    given : int (n,); the majority if images have several labels, ties decided by the network.
+    probabilities : p(true | x, given), float64 (n, c): new soft labels. All labels of an image
+        count as evidence.
     predicted : p(true | x), float64 (n, c): out-of-fold predictions of the network, before the
         given label counts as evidence.
     wrong : bool (n,), given labels judged wrong, at the threshold of the highest expected F1. They
         include more images than ``changed``: a given label that is barely more probable than its
         alternatives deserves a review, but no change.
-    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1.
+    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1; of several columns
+        of labels the common one.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : row labels of the table: the index of a DataFrame that came in, else None.
+    votes : int (n, m), all labels of every image, UNKNOWN (-1) in empty places; None if each has
+        one.
     """
 
     class_names: ClassNames
@@ -60,6 +65,7 @@ class LabelErrors:
     transition: np.ndarray
     duplicates: Sequence[np.ndarray] = ()
     index: Any = None
+    votes: np.ndarray | None = None
 
     @cached_property
     def new(self) -> np.ndarray:
@@ -106,12 +112,21 @@ class LabelErrors:
         wrong = np.bincount(self.given, 1 - self.probability_given, len(self.class_names))
         return wrong / np.maximum(count, 1)
 
+    @property
+    def share_wrong_by_column(self) -> np.ndarray:
+        """`share_wrong` (m,) of each column of labels; 0 for an empty column."""
+        votes = self.given[:, None] if self.votes is None else self.votes
+        wrong = 1 - np.take_along_axis(self.probabilities, votes, axis=1)
+        given = votes != UNKNOWN
+        return np.where(given, wrong, 0).sum(axis=0) / np.maximum(given.sum(axis=0), 1)
+
     @cached_property
     def doubt(self) -> str:
         """Reason, in a sentence, why the new labels may be no better than the given labels; else
         empty. docs/label-errors.md explains the limits."""
         n, c = self.probabilities.shape
-        errs, wrong = 1 - float(self.predicted.max(axis=1).mean()), self.share_wrong
+        errs = 1 - float(self.predicted.max(axis=1).mean())
+        wrong = float(self.share_wrong_by_column.mean())
         may = "The new labels may be no better than the given labels: "
         if n < (least := MIN_IMAGES_PER_CLASS * c):
             return f"{may}{n:,} images of {c} classes, expected {least:,} or more."
@@ -172,13 +187,17 @@ def find_label_errors(
     ----------
     probabilities : (n, c), of images whose labels the network has not been trained on; rows count
         as shares.
-    given : int (n,).
+    given : int (n,), or (n, m) for several labels an image, UNKNOWN (-1) in empty places.
     class_names, duplicates : see `LabelErrors`; without names classes are 0 to c - 1.
     """
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
     predicted, transition = label_noise.calibrate(probabilities, given)
-    likely = label_noise.posterior(predicted, given, transition)
+    votes, evidence = None, (given, transition)
+    if given.ndim == 2:
+        votes, given = given, label_noise.majority(given, predicted)
+        evidence = label_noise.by_column(predicted, votes, transition)
+    likely = label_noise.posterior(predicted, *evidence)
     wrong = 1 - likely[np.arange(len(given)), given]
     return LabelErrors(
         range(probabilities.shape[1]) if class_names is None else class_names,
@@ -188,6 +207,7 @@ def find_label_errors(
         wrong >= best_threshold(wrong),
         transition,
         duplicates,
+        votes=votes,
     )
 
 

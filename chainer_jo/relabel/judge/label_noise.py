@@ -2,12 +2,18 @@
 
 The model is the one of forward correction, p(given j | x) = sum_k p(true k | x) T_kj, with
 T_kj = p(given j | true k) the same for all images of class k (`method.noise` draws such noise).
-With p(true | x) from a network and T estimated, Bayes' rule gives p(true | x, given).
+With p(true | x) from a network and T estimated, Bayes' rule gives p(true | x, given). Several
+labels of an image are independent given its true class.
+
+``given`` is int (n,), one label an image, or (n, m), several labels an image with UNKNOWN (-1) in
+empty places.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+from chainer_jo.data.labelled_data import UNKNOWN
 
 #: EM stops at an iteration that adds less to the mean log likelihood.
 TOLERANCE = 1e-6
@@ -40,7 +46,7 @@ def estimate_transition(
     ----------
     probabilities : p(true | x), (n, c); of images whose given labels the network has not been
         trained on, or else T comes out with too few errors.
-    given : int (n,).
+    given : int (n,) or (n, m).
     start : T (c, c) to start from.
     iterations : at most.
     prior : labels (c, c) that are added to every row's counts. By default one, spread evenly, so
@@ -50,7 +56,7 @@ def estimate_transition(
     c = probabilities.shape[1]
     if start is None:
         start = (1 - ASSUMED_WRONG) * np.eye(c) + ASSUMED_WRONG / c
-    return _maximise(_by_given(probabilities, given), start, iterations, prior)[0]
+    return _maximise(*_by_given(probabilities, given), start, iterations, prior)[0]
 
 
 def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
@@ -58,8 +64,25 @@ def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarr
 
     Parameters are as in `estimate_transition`; the dtype is the probabilities'.
     """
-    joint = probabilities * transition.T.astype(probabilities.dtype)[given]
-    return joint / joint.sum(axis=1, keepdims=True)
+    # The last row, of index UNKNOWN: an empty place says nothing.
+    evidence = np.vstack([transition.T, np.ones(len(transition))]).astype(probabilities.dtype)
+    for column in given.reshape(len(given), -1).T:
+        joint = probabilities * evidence[column]
+        probabilities = joint / joint.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def majority(given: np.ndarray, probabilities: np.ndarray | None = None) -> np.ndarray:
+    """The most frequent label of each image, int32 (n,); a single label is its own majority. Ties
+    are decided by p(true | x), (n, c), or at random, by a fixed seed."""
+    if given.ndim == 1:
+        return given
+    c = int(given.max()) + 1 if probabilities is None else probabilities.shape[1]
+    votes = np.stack([(given == k).sum(axis=1) for k in range(c)], axis=1)
+    if probabilities is None:
+        probabilities = np.random.default_rng(0).random(votes.shape)
+    tied = votes == votes.max(axis=1, keepdims=True)
+    return np.where(tied, probabilities, -1).argmax(axis=1).astype(np.int32)
 
 
 def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +98,7 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray,
 
     def loss(log_exponent: float) -> float:
         groups = _by_given(_power(log_s, np.exp(log_exponent)), given)
-        state["transition"], objective = _maximise(groups, state["transition"], 20)
+        state["transition"], objective = _maximise(*groups, state["transition"], 20)
         return -objective
 
     bounds = tuple(np.log(EXPONENTS))
@@ -91,6 +114,19 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray,
     return s, beyond_confusion(
         s, estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
     )
+
+
+def by_column(
+    probabilities: np.ndarray, votes: np.ndarray, transition: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (n, m) as columns of T (c, m c) float64, which holds a T for each column of labels,
+    as the columns may be people who differ; estimated with `PRIOR_IMAGES` of the common T in every
+    row."""
+    c, m = len(transition), votes.shape[1]
+    symbols = np.where(votes == UNKNOWN, UNKNOWN, votes + c * np.arange(m))
+    start = np.tile(transition, m)
+    groups = _by_given(probabilities, symbols)
+    return symbols, _maximise(*groups, start, 200, PRIOR_IMAGES * start)[0]
 
 
 def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.ndarray:
@@ -125,17 +161,23 @@ def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def _by_given(probabilities: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
-    """The probabilities of the images of each given label: float64 (n_j, c), for every j."""
-    c = probabilities.shape[1]
+def _by_given(
+    probabilities: np.ndarray, given: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The different sets of labels that images have, int (1 to m,) each, and the probabilities of
+    the images of each set, float64 (images, c)."""
+    sets, which = np.arange(probabilities.shape[1])[:, None], given
+    if given.ndim == 2:
+        sets, which = np.unique(np.sort(given, axis=1), axis=0, return_inverse=True)
     # Small integers are sorted by counting, ten times as fast.
-    order = np.argsort(given.astype(np.min_scalar_type(c)), kind="stable")
-    counts = np.bincount(given, minlength=c)
+    order = np.argsort(which.astype(np.min_scalar_type(len(sets))), kind="stable")
+    ends = np.bincount(which, minlength=len(sets)).cumsum()[:-1]
     ordered = probabilities[order].astype(np.float64)
-    return np.split(ordered, np.cumsum(counts)[:-1])
+    return [each[each != UNKNOWN] for each in sets], np.split(ordered, ends)
 
 
 def _maximise(
+    sets: list[np.ndarray],
     groups: list[np.ndarray],
     transition: np.ndarray,
     iterations: int,
@@ -143,17 +185,21 @@ def _maximise(
 ) -> tuple[np.ndarray, float]:
     """Runs EM; returns T and the objective before its last step: the mean log likelihood, with the
     labels of the prior."""
-    n, c = sum(map(len, groups)), len(groups)
+    n, c = sum(map(len, groups)), len(transition)
     prior = np.full((c, c), 1 / c) if prior is None else prior
     last = -np.inf
     for _ in range(iterations):
         counts = prior.copy()
         objective = float((prior * np.log(np.maximum(transition, TINY))).sum()) / n
-        for j, s in enumerate(groups):
-            explained = np.maximum(s @ transition[:, j], TINY)
-            counts[:, j] += transition[:, j] * (s.T @ (1 / explained))
+        for labels, s in zip(sets, groups, strict=True):
+            evidence = transition[:, labels].prod(axis=1)
+            explained = np.maximum(s @ evidence, TINY)
+            true = evidence * (s.T @ (1 / explained))
+            for j in labels:
+                counts[:, j] += true
             objective += np.log(explained).sum() / n
-        transition = counts / counts.sum(axis=1, keepdims=True)
+        columns = counts.reshape(c, -1, c)  # one T, or T of each column
+        transition = (columns / columns.sum(axis=2, keepdims=True)).reshape(counts.shape)
         if objective - last < TOLERANCE:
             break
         last = objective

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from chainer import training
 
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.relabel.judge import label_noise
 
 #: Steps of EM in one update; the next update starts from the T of the last one.
@@ -14,7 +14,7 @@ EM_STEPS = 5
 LEAST_PRIOR = 1e-3
 
 
-class PosteriorLabels(LabelStore):
+class PosteriorLabels(SoftLabels):
     """Soft labels y_i = p(true | x_i, given label), with the mean of past epochs' probabilities for
     p(true | x_i) and the noise transition matrix T that is estimated with them.
 
@@ -26,7 +26,7 @@ class PosteriorLabels(LabelStore):
     ----------
     given : (n,) int, given labels; (n, k) for k networks trained in parallel, each with its
         own T.
-    num_classes, average : as in `LabelStore`.
+    num_classes, average : as in `SoftLabels`.
     """
 
     def __init__(self, given: np.ndarray, num_classes: int, average: int | None = 10) -> None:
@@ -69,4 +69,4 @@ class PriorUpdate(training.Extension):
     def __call__(self, trainer: training.Trainer) -> None:
         updater = trainer.updater
         if updater.epoch >= self.start:
-            updater.model.objective.prior[...] = prior_of(updater.label_store.soft_labels)
+            updater.model.objective.prior[...] = prior_of(updater.labels.soft_labels)

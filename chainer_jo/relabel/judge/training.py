@@ -15,10 +15,11 @@ from chainer_jo import seeds
 from chainer_jo.errors import UserError
 from chainer_jo.method import algorithm1
 from chainer_jo.method.objectives import Classifier, JointObjective
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
+from chainer_jo.relabel.judge.label_noise import majority
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.relabel.judge.settings import Recipe, batch_size, check_limits
 
@@ -99,9 +100,9 @@ def first_step(
     on_epoch : called at the end of each epoch.
     """
     if recipe.rule == "posterior":
-        labels: LabelStore = PosteriorLabels(given, num_classes, recipe.average)
+        labels: SoftLabels = PosteriorLabels(given, num_classes, recipe.average)
     else:
-        labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
+        labels = SoftLabels(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
     model = _model(data, rows, labels, weights, recipe, (seed, 1, *numbers))
     start, stop = recipe.warmup_epochs + 1, recipe.epochs
@@ -120,7 +121,7 @@ def first_step(
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """Trains a fresh network on fixed labels (n, c) float32 of all images, soft or one-hot. Raises
     UserError if training diverged."""
-    store = LabelStore(labels, labels.shape[1])
+    store = SoftLabels(labels, labels.shape[1])
     rows = np.arange(len(data))
     model = _model(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
@@ -140,15 +141,16 @@ def judge(
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LabelErrors:
-    """Judges noisy labels, ``given``, int (n,), by `out_of_fold` probabilities; near duplicates are
-    in one fold.
+    """Judges noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
+    probabilities of networks trained on the majority; near duplicates are in one fold.
 
     Raises UserError if training diverged, there are too few images for folds, or the seed is no
     whole number from 0 on.
     """
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)
-    probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
+    trained = majority(given), len(class_names), recipe, seed
+    probabilities = out_of_fold(data, *trained, groups, progress)
     _check_finite(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)
 
@@ -231,7 +233,7 @@ def _sgd(recipe: Recipe, n: int, drops: tuple[int, ...] = ()) -> algorithm1.Opti
 def _model(
     data: FeatureSet,
     rows: np.ndarray,
-    labels: LabelStore,
+    labels: SoftLabels,
     weights: tuple[float, float],
     recipe: Recipe,
     draws: tuple[int, ...],

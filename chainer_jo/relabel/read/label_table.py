@@ -11,7 +11,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -27,6 +27,7 @@ _DELIMITERS = (",", "\t", ";")  # the last is what spreadsheets write where a co
 #: Characters of a path or label at most; other columns may have whole texts or thumbnails.
 _LONGEST = 1 << 17
 csv.field_size_limit(1 << 30)
+_FURTHER_LABEL = re.compile(r"label[ _]?\d+", re.IGNORECASE)
 _QUOTE_LATER = re.compile(r'\s+"')  # which CSV takes for a part of the text
 
 
@@ -37,20 +38,28 @@ class TableForm:
     Attributes
     ----------
     paths, labels : possible names of the columns, in any case; the first one in the table counts.
+    several : names of two label columns or more, all of which count, in the place of ``labels``.
+    asks : True refuses a table with further columns such as "label2" and names the flag.
     root : folder that the paths are below; None: the folder of the table.
     """
 
     paths: tuple[str, ...] = (PATH, FILE_NAME)
     labels: tuple[str, ...] = (LABEL,)
     root: str | None = None
+    several: tuple[str, ...] = ()
+    asks: bool = False
 
     @classmethod
-    def of(cls, path: str | None, label: str | None, root: str | None) -> TableForm:
+    def of(
+        cls, path: str | None, label: str | None, root: str | None, several: tuple[str, ...] = ()
+    ) -> TableForm:
         """Form with the given columns; None: the usual ones."""
-        return cls((path,) if path else USUAL.paths, (label,) if label else USUAL.labels, root)
+        paths, labels = (path,) if path else USUAL.paths, (label,) if label else USUAL.labels
+        return cls(paths, labels, root, several, asks=not (label or several))
 
     def or_usual(self) -> TableForm:
-        """Form of further tables, which may have the usual columns as well."""
+        """Form of further tables, with one label an image, which may have the usual columns as
+        well."""
         paths, labels = (*self.paths, *USUAL.paths), (*self.labels, *USUAL.labels)
         return TableForm(paths, labels, self.root)
 
@@ -58,20 +67,26 @@ class TableForm:
         """Folder of the images of a table."""
         return Path(os.path.abspath(os.path.expanduser(self.root or Path(file).parent)))
 
-    def places(self, header: list[str]) -> tuple[int, int] | None:
+    @property
+    def _needed(self) -> list[tuple[str, ...]]:
+        """Possible names of each needed column, paths first."""
+        if not self.several:
+            return [self.paths, self.labels]
+        return [self.paths, *((name,) for name in self.several)]
+
+    def places(self, header: list[str]) -> list[int] | None:
         """Indices of the columns of paths and labels; None without one of them."""
         at = {name.strip().casefold(): i for i, name in enumerate(header)}
-        path, label = (
+        found = [
             next((at[n.casefold()] for n in names if n.casefold() in at), None)
-            for names in (self.paths, self.labels)
-        )
-        return None if path is None or label is None else (path, label)
+            for names in self._needed
+        ]
+        places = [i for i in found if i is not None]
+        return places if len(places) == len(found) else None
 
     def __str__(self) -> str:
-        paths, labels = (
-            " or ".join(map(repr, dict.fromkeys(names))) for names in (self.paths, self.labels)
-        )
-        return f"columns {paths} and {labels}"
+        names = (" or ".join(map(repr, dict.fromkeys(each))) for each in self._needed)
+        return f"columns {' and '.join(names)}"
 
 
 USUAL = TableForm()
@@ -90,19 +105,22 @@ class LabelTable:
     ----------
     paths : of the images, relative to the form's root, in normal form ("./a//b" is "a/b"); each
         once.
-    labels : names of classes.
+    labels : names of classes; of several labels of an image the first.
     lines : where each row begins in the file, from 1; empty if there is no file.
-    columns : the other columns by name, unchanged.
+    columns : the other columns by name, unchanged; also the label columns if there are several.
+    votes : names of classes by label column, "" for an empty cell; empty for one label an image.
     """
 
     paths: list[str]
     labels: list[str]
     lines: list[int]
     columns: dict[str, list[str]]
+    votes: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
-    """Reads a table with a header that has a column of paths and one of labels.
+    """Reads a table with a header that has a column of paths and one of labels, or several ones of
+    labels, in which an image may have empty cells, but not all of them.
 
     Columns are separated by commas, tabs or semicolons, as the header is; quotes are as in CSV.
     The text is UTF-8, or UTF-16 with a byte order mark. Empty lines are skipped. Labels are
@@ -123,14 +141,21 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
     if (places := form.places(names)) is None:  # a quoted name may go on in the next line
         raise UserError(f"labels {str(file)!r}: the header is {names}, expected {form}")
-    path_at, label_at = places
+    path_at, *label_at = places
     meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
-    if len(meant) > 1:
+    if len(meant) > 1 and not form.several:
         raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
+    more = [name for name in names if form.asks and _FURTHER_LABEL.fullmatch(name)]
+    if more:
+        flag = ",".join((*meant, *more))
+        raise UserError(
+            f"labels {str(file)!r}: columns {flag}, expected --label-columns {flag} for "
+            f"several labels an image, or --label-column {meant[0]}"
+        )
     problems = Problems()
     kept: list[list[str]] = []
     paths: list[str] = []
-    labels: list[str] = []
+    votes: list[list[str]] = []
     line_of: dict[str, int] = {}
     for line, row in rows:
         if len(row) != len(names):
@@ -138,14 +163,14 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             problems.add(kind, f"line {line}")
             continue
         path = below(root, row[path_at]) if row[path_at] else ""
-        label = unicodedata.normalize("NFC", row[label_at].strip())
-        if max(len(path), len(label)) > _LONGEST:
+        given = [unicodedata.normalize("NFC", row[i].strip()) for i in label_at]
+        if max(map(len, (path, *given))) > _LONGEST:
             problems.add(f"path or label of more than {_LONGEST:,} characters", f"line {line}")
         elif any(_QUOTE_LATER.match(row[i]) for i in places):
             problems.add("a space before a quote, expected none", f"line {line}")
         elif not path:
             problems.add("no path", f"line {line}")
-        elif not label:
+        elif not any(given):
             problems.add("no label", f"line {line}")
         elif path[0] == "/" or path in (".", "..") or path.startswith("../") or "\0" in path:
             problems.add(f"not a path below {str(root)!r}", f"line {line}, {path!r}")
@@ -153,20 +178,23 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             problems.add("a path twice", f"lines {first} and {line}, {path!r}")
         else:
             paths.append(path)
-            labels.append(label)
+            votes.append(given)
             kept.append(row)
     if not line_of and not len(problems):
         raise UserError(f"labels {str(file)!r}: no rows below the header, expected one per image")
     problems.raise_if_any(f"labels {str(file)!r}")
     columns: dict[str, list[str]] = {}
-    for i in (i for i in range(len(names)) if i not in (path_at, label_at)):
+    single = len(label_at) == 1
+    for i in (i for i in range(len(names)) if i != path_at and not (single and i in label_at)):
         values = [row[i] for row in kept]
         if not names[i] and not any(values):
             continue  # spreadsheets end their rows with commas
         if names[i] in columns:
             raise UserError(f"labels {str(file)!r}: two columns have no name, expected one at most")
         columns[names[i]] = values
-    return LabelTable(paths, labels, list(line_of.values()), columns)
+    labels = [next(filter(None, given)) for given in votes]
+    by_column = {} if single else {names[i]: [x[j] for x in votes] for j, i in enumerate(label_at)}
+    return LabelTable(paths, labels, list(line_of.values()), columns, by_column)
 
 
 def write(file: IO[str], columns: Mapping[str, Iterable]) -> None:

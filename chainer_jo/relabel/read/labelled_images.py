@@ -8,7 +8,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from chainer_jo.data.source import TAR_ENDING
 from chainer_jo.data.tar_members import is_tar
 from chainer_jo.data.unpacked_tar import unpack
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.judge.label_noise import majority
 from chainer_jo.relabel.read import class_folders, label_table
 from chainer_jo.relabel.read.label_table import USUAL, LabelTable, TableForm
 
@@ -44,6 +45,8 @@ class LabelledImages:
     columns : further columns of the table, n strings by the column's name.
     sizes : int64 (n,), of the files in bytes.
     lines : int32 (n,), line of each image in the table, from 1; None if there is no table.
+    votes : int32 (n,) by label column, UNKNOWN (-1) for an empty cell, if images have several
+        labels, whose majority `labels` then are; else empty.
     """
 
     source: str
@@ -54,6 +57,12 @@ class LabelledImages:
     columns: dict[str, list[str]]
     sizes: np.ndarray
     lines: np.ndarray | None = None
+    votes: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def given(self) -> np.ndarray:
+        """The labels as they are judged: int32 (n,), or (n, m) for m label columns."""
+        return np.stack(list(self.votes.values()), axis=1) if self.votes else self.labels
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -77,7 +86,7 @@ class LabelledImages:
         """
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         digest_keys(self.paths, digest)
-        for array in (self.labels, self.sizes):
+        for array in (*(self.votes.values() or [self.labels]), self.sizes):
             digest.update(array.data)
         return digest.hexdigest()[:16]
 
@@ -135,7 +144,9 @@ def read_sets(
             if len(other) > 1:
                 raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
             listings[use] = other["train"]
-    classes = tuple(sorted(set(listings["train"][-1].labels), key=by_value))
+    table = listings["train"][-1]
+    named = set(table.labels).union(*table.votes.values()) - {""}
+    classes = tuple(sorted(named, key=by_value))
     if len(classes) < 2:
         tables = class_folders.tables_in(Path(data).expanduser())
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
@@ -198,15 +209,20 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
     """The images of a listing. Raises UserError for other classes, and files that are not there."""
     source, root, table = listing
     n, index = len(table.paths), {name: k for k, name in enumerate(class_names)}
+
+    def codes(names: list[str]) -> np.ndarray:
+        return np.fromiter((index.get(name, UNKNOWN) for name in names), np.int32, n)
+
     images = LabelledImages(
         source,
         root,
         as_keys(table.paths),
-        np.fromiter((index.get(name, UNKNOWN) for name in table.labels), np.int32, n),
+        codes(table.labels),
         class_names,
         table.columns,
         np.zeros(n, np.int64),
         np.array(table.lines, np.int32) if table.lines else None,
+        {name: codes(names) for name, names in table.votes.items()},
     )
     problems = Problems()
     for i in np.flatnonzero(images.labels == UNKNOWN).tolist():
@@ -223,7 +239,7 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
                 problems.add("image: not a file", images.show(i))
             images.sizes[i] = status.st_size
     problems.raise_if_any(f"data {source!r}")
-    return images
+    return replace(images, labels=majority(images.given))
 
 
 def _find(spec: str, form: TableForm) -> dict[str, _Listing]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
@@ -168,6 +169,21 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     return rows
 
 
+def column_rows(labels: CorrectedLabels) -> list[list[str]]:
+    """A table of text, header first: how often each label column is wrong; no rows if images have
+    one label."""
+    shares = labels.errors.share_wrong_by_column
+    rows = [["label column", "labels", "estimated wrong"]]
+    for (name, votes), share in zip(labels.images.votes.items(), shares, strict=False):
+        rows.append([name, f"{(votes != UNKNOWN).sum():,}", percent(share)])
+    return rows
+
+
+def given_labels(labels: CorrectedLabels) -> str:
+    """Words for the labels before: given labels, or the majority of several."""
+    return "majority labels" if labels.images.votes else "given labels"
+
+
 def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
     """A table of text, header first: true classes and the labels given to their images, the most
     frequent pairs first."""
@@ -185,7 +201,10 @@ def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
     labels, audited = outcome.labels, outcome.audited
     wrong = percent(labels.errors.share_wrong)
-    lines = [_changed(labels), f"an estimated {wrong} of the given labels are {WRONG_OR_MORE}"]
+    of = given_labels(labels)
+    lines = [_changed(labels), f"an estimated {wrong} of the {of} are {WRONG_OR_MORE}"]
+    if labels.images.votes:
+        lines += ["", *aligned(column_rows(labels)), ""]
     if outcome.choice:
         lines.append(f"features: {choice_in_words(outcome.choice)}")
     if audited:

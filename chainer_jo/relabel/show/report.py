@@ -24,6 +24,8 @@ from chainer_jo.relabel.show.outcome import (
     Outcome,
     accuracy_rows,
     class_rows,
+    column_rows,
+    given_labels,
     percent,
     score_rows,
     transition_rows,
@@ -76,6 +78,8 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
             for i, sheet in enumerate(pictures)
         )
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
+    if votes := labels.images.votes:
+        about += f" The given label of an image is the majority of {', '.join(votes)}."
     if audited := outcome.audited:
         about += f" {audited.in_words()}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
@@ -95,12 +99,16 @@ def _sections(outcome: Outcome) -> str:
     labels = outcome.labels
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (percent(labels.errors.share_wrong), f"of the given labels are estimated {WRONG_OR_MORE}"),
+        (
+            percent(labels.errors.share_wrong),
+            f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}",
+        ),
     ]
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
         tiles.append((shares, f"accuracy on {a.of}"))
-    tables = {"Labels by class": class_rows(labels)}
+    tables = {"Labels by column": column_rows(labels)} if labels.images.votes else {}
+    tables["Labels by class"] = class_rows(labels)
     if len(confused := transition_rows(labels)) > 1:
         tables["Most frequent confusions"] = confused
     if outcome.accuracies:
@@ -135,9 +143,11 @@ def _rounded(probability: float) -> float:
 
 
 def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.ndarray) -> dict:
-    """Data of the page's script: path, given and new label and the probabilities of both, of the
-    ``listed`` images first, then of the further images of the audit."""
+    """Data of the page's script: path, given and new label, the probabilities of both and, where
+    images have several labels, all of them; of the ``listed`` images first, then of the further
+    images of the audit."""
     images, errors = labels.images, labels.errors
+    votes = [] if errors.votes is None else errors.votes[rows].tolist()
     place = {row: i for i, row in enumerate(rows.tolist())}
     return {
         "key": images.fingerprint,
@@ -149,6 +159,7 @@ def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.n
                 int(errors.new[i]),
                 _rounded(errors.probability_given[i]),
                 _rounded(errors.probability_new[i]),
+                *votes[place[i] : place[i] + 1],
             ]
             for i in rows.tolist()
         ],

@@ -83,14 +83,14 @@ class TrainedNetwork:
         shapes = (len(about["classes"]), about["hidden"]), (about["hidden"], about["features"])
         if shapes != (weights["dense/W"].shape, weights["hidden/W"].shape):
             raise ValueError(f"weights of other shapes than {shapes}")
-        if seen := about.get("seen"):
+        if (seen := about.get("seen")) is not None:
             known = type(seen["side"]) is int and seen["side"] in SIDES
             if not known or BY_NAME[seen["by"]](seen["side"]).length != about["features"]:
                 raise ValueError(f"features {seen}")
         with np.errstate(all="ignore"):
             blank = self.of_features(np.zeros((1, about["features"]), np.float32))
-        if not np.isfinite(blank).all():
-            raise ValueError("probabilities of a blank input that are not finite")
+        if blank.shape != (1, shapes[0][0]) or not np.isfinite(blank).all():
+            raise ValueError(f"probabilities of a blank input: {blank.shape}, or not finite")
 
     def of_features(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities (n, c) float32 of feature vectors (n, d)."""

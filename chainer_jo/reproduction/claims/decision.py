@@ -30,8 +30,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
-from scipy.special import nctdtrinc, stdtr, stdtrit
-
 from chainer_jo.reproduction.trials import CONFIDENCE, EQUAL, Trials, alike, mean_of
 
 NOTABLE = 2.0
@@ -134,6 +132,8 @@ class Finding:
         n, std = len(self.difference.finished), self.difference.std
         if std is None or std < EQUAL:
             return 0.5**n if excess < -EQUAL else 1.0
+        from scipy.special import stdtr  # not for commands that only list or refuse
+
         return float(stdtr(n - 1, excess / (std / sqrt(n))))
 
     @property
@@ -198,6 +198,8 @@ def on_average(
 def decidable(trials: int, power: float = 0.8) -> float:
     """The true mean difference, in standard deviations of the differences, at which so many trials
     decide one comparison with probability ``power`` (noncentral t)."""
+    from scipy.special import nctdtrinc, stdtrit
+
     critical = stdtrit(trials - 1, 1 - ALPHA)
     return float(nctdtrinc(trials - 1, 1 - power, critical) / sqrt(trials))
 

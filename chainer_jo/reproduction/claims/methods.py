@@ -212,8 +212,7 @@ CLAIMS = [
         Claim(
             f"asymmetric-{accuracy}-is-clearly-better",
             "Section 5.6",
-            f"Under asymmetric noise, the joint method has a significantly better {name} "
-            "accuracy.",
+            f"Under asymmetric noise, the joint method has a significantly better {name} accuracy.",
             f"Mean of the {name} accuracy over all noise rates, ours versus each other method, "
             "at the last and at the best epoch.",
             partial(_beats, table="table2", others=OTHERS, accuracy=accuracy),

@@ -9,7 +9,7 @@ Curves = Mapping[int, Curve | None]
 """Curves by trial; None for a diverged one."""
 
 
-def _span(epochs: int) -> int:
+def twentieth(epochs: int) -> int:
     """The length of a phase in epochs: a twentieth of the training."""
     return max(1, epochs // 20)
 
@@ -31,7 +31,7 @@ def _mean(curves: Curves, start: int, stop: int) -> Trials:
 
 def end(curves: Curves) -> Trials:
     """The mean of the last twentieth of the epochs."""
-    return _each(curves, lambda curve: sum(curve[-_span(len(curve)) :]) / _span(len(curve)))
+    return _each(curves, lambda curve: sum(curve[-twentieth(len(curve)) :]) / twentieth(len(curve)))
 
 
 def second_quarter(curves: Curves) -> Trials:
@@ -55,7 +55,7 @@ def peak(curves: Curves) -> Trials:
     flat curve would appear to drop."""
 
     def means(curve: Curve) -> list[float]:
-        span = _span(len(curve))
+        span = twentieth(len(curve))
         return [sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1)]
 
     by_trial = {trial: means(curve) for trial, curve in curves.items() if curve}
@@ -84,14 +84,14 @@ def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
 def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     """The mean of the twentieth of the epochs after the first division of the learning rate."""
     epochs, (drop, *_) = schedule
-    return _mean(curves, drop, drop + _span(epochs))
+    return _mean(curves, drop, drop + twentieth(epochs))
 
 
 def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
     """Rise of a curve at the first learning rate drop, and right before: from one twentieth of
     the epochs to the next."""
     epochs, (drop, *_) = schedule
-    span = _span(epochs)
+    span = twentieth(epochs)
     earlier, before, after = (
         _mean(curves, drop + start * span, drop + (start + 1) * span) for start in (-2, -1, 0)
     )

@@ -7,9 +7,10 @@ import os
 os.environ["MPLBACKEND"] = "agg"
 
 from chainer_jo.reproduction.commands import app
-from chainer_jo.reproduction.commands.script_flags import Clothing1M, InMemory
+from chainer_jo.reproduction.commands.script_flags import Clothing1M, HumanLabels, InMemory
 
 main = functools.partial(app.main, images=InMemory())
 clothing1m_main = functools.partial(app.main, images=Clothing1M())
+human_labels_main = functools.partial(app.main, images=HumanLabels())
 
-__all__ = ["clothing1m_main", "main"]
+__all__ = ["clothing1m_main", "human_labels_main", "main"]

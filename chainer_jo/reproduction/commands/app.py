@@ -14,9 +14,9 @@ from functools import partial
 
 from chainer_jo import files
 from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo.data import cifar10n
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.reproduction.commands.script_flags import ImageSource, parse
@@ -25,12 +25,12 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.provenance import collect, other_code
-from chainer_jo.reproduction.running.run import Settings
 from chainer_jo.reproduction.running.runner import Runner, duration
 from chainer_jo.reproduction.running.scheduler import Event, Pool, with_first_steps
+from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.store import RunStore, read_packed
-from chainer_jo.reproduction.tables_and_figures.output import Output, trials_by_number
+from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, trials_by_number
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +53,6 @@ class Script:
     outputs : tables, figures and claims, by the epochs of their runs, so that the first are written
         early. Outputs without runs come last.
     runner : the runs that the outputs need.
-    origin : names preset, data and precision in what is written.
     """
 
     flags: argparse.Namespace
@@ -61,7 +60,7 @@ class Script:
     load_data: Callable[[], ImageData | LabelledData]
     outputs: Sequence[Output]
     runner: Runner
-    origin: dict[str, str]
+    setting: Setting
 
     @property
     def store(self) -> RunStore:
@@ -110,8 +109,8 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
     guess = _seconds_per_epoch(study) if flags.device == "cpu" else None
     here = flags.cluster is None
     runner = Runner(store, experiments, settings, flags.jobs, guess, here)
-    origin = {"preset": study.preset.name, "data": study.data, "precision": flags.precision}
-    return Script(flags, study, load_data, outputs, runner, origin)
+    setting = Setting(study.preset.name, study.data, flags.precision)
+    return Script(flags, study, load_data, outputs, runner, setting)
 
 
 def _epochs(output: Output) -> float:
@@ -177,6 +176,8 @@ def _check_precision(script: Script) -> None:
     flags = script.flags
     if flags.precision == "fp32" or flags.cluster:
         return
+    from chainer_jo.engine.backend import choose_backend
+
     try:
         choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
     except UserError as error:
@@ -256,6 +257,9 @@ def _run(script: Script, left: Left) -> bool:
         data = _bind_data(script)
         if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in left):
             runner.settings.pseudo.check(data)
+        if any(e.noise.label_file for e in left):
+            true = data.true_labels if isinstance(data, ImageData) else data.train.true_labels
+            cifar10n.read(runner.settings.human or "(no file)", true)
         early.pop_all()  # the runner ends the pool
     needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
     ended: set[Experiment] = set()
@@ -310,7 +314,9 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
         path = script.store.root / f"{output.name}.json"
         with files.expected(path, "the file removed, so that it is written again"):
             before = trials_by_number(files.read_json(path, object, missing=None))
-        kept = before & trials_by_number(output.data(script.store, script.origin) if before else ())
+        kept = before & trials_by_number(
+            output.data(script.store, script.setting) if before else ()
+        )
         if kept != before:
             raise UserError(
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
@@ -321,7 +327,7 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
 def _write(script: Script, outputs: Sequence[Output], show: bool) -> None:
     store, figures = script.store, script.flags.figures / script.study.folder
     for output in outputs:
-        paths = output.write(store, script.origin, store.root, figures)
+        paths = output.write(store, script.setting, store.root, figures)
         if show:
-            say("", output.text(store, script.origin), sep="\n")
+            say("", output.text(store, script.setting), sep="\n")
             say("written:", " ".join(map(str, paths)) or "nothing")

@@ -18,8 +18,8 @@ def run_lines(runner: Runner, waiting: Container[Experiment]) -> list[str]:
     lines = []
     for experiment in runner.experiments:
         ended = "to do" if experiment in waiting else state(runner.store, experiment) or "-"
-        name = runner.name(experiment) if runner.name else experiment.id
-        lines.append(f"{ended:9} {duration(runner.cost.seconds(experiment)):>8}  {name}")
+        seconds = duration(runner.cost.seconds(experiment))
+        lines.append(f"{ended:9} {seconds:>8}  {experiment.id}")
     return lines
 
 

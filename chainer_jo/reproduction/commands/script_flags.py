@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +14,14 @@ from typing import Any, Protocol
 
 from chainer_jo.command_line import Parser, at_least
 from chainer_jo.cores import usable_cores
-from chainer_jo.data import clothing1m, clothing1m_standin
+from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
-from chainer_jo.engine.backend import ENGINES
+from chainer_jo.devices import resolve_device
+from chainer_jo.engine.interface import ENGINES
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.commands.computing_flags import (
-    add_computing_flags,
-    resolve_computing_flags,
-    spare_threads,
-)
 from chainer_jo.reproduction.experiments.clothing1m_presets import (
     CLOTHING1M_PRESETS,
     CLOTHING1M_STANDIN,
@@ -33,6 +30,9 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import (
 from chainer_jo.reproduction.experiments.experiment import PRECISIONS
 from chainer_jo.reproduction.experiments.presets import PRESETS, Preset, Study, pretrained
 from chainer_jo.reproduction.running.starting_labels import PseudoSource
+
+#: Default of --jobs on a GPU, until a GPU has measured several runs (docs/gpu.md).
+JOBS_ON_A_GPU = 1
 
 
 class ImageSource(Protocol):
@@ -70,11 +70,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
     Raises UserError for an unknown flag, or a value that is not what the flag expects.
     """
-    parser = Parser(
-        description=description,
-        allow_abbrev=False,
-        formatter_class=_Help,
-    )
+    parser = Parser(description=description, allow_abbrev=False, formatter_class=_Help)
     add = parser.add_argument
     add(
         "--preset",
@@ -83,7 +79,26 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     )
     add("--data", help=f"{images.data_help}; default: the preset's")
     add("--trials", type=int, help="trials of every cell; default: the preset's")
-    add_computing_flags(add)
+    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
+    add(
+        "--jobs",
+        type=int,
+        help="parallel runs; default: one per core on a CPU, "
+        f"{JOBS_ON_A_GPU} on a GPU, where runs share a process",
+    )
+    add(
+        "--threads",
+        type=int,
+        help="threads per run on a CPU; default: cores divided by jobs, but 1 for very small "
+        "networks",
+    )
+    add(
+        "--time-budget",
+        type=float,
+        metavar="MINUTES",
+        help="stop after MINUTES with all progress saved, at the end of an epoch (in long epochs "
+        "after a multiple of 2,000 steps)",
+    )
     add(
         "--engine",
         default="auto",
@@ -160,18 +175,37 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
         )
     if flags.fresh and not flags.runs:
         raise UserError("--fresh with --no-runs: expected only one of them")
-    resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
+    flags.device = resolve_device(flags.device, flags.cluster is None)
+    at_least(1, "jobs", flags.jobs)
+    at_least(1, "threads", flags.threads)
+    budget = flags.time_budget
+    if budget is not None and not budget > 0:
+        raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
+    flags.deadline = None if budget is None else time.monotonic() + 60 * budget
     name = flags.preset
     if name == "auto":
         name = "digits" if flags.device == "cpu" else "paper"
     if name not in images.presets:
         raise UserError(f"--preset {name}: expected auto, {', '.join(images.presets)}")
     flags.preset = images.presets[name]
-    spare_threads(flags, flags.preset)
+    _share_cores(flags)
     flags.data = flags.data or flags.preset.default_data
     if flags.precision == "auto":
         flags.precision = flags.preset.precision
     images.check(flags)
+
+
+def _share_cores(flags: argparse.Namespace) -> None:
+    """Resolves ``--jobs`` and ``--threads``: as many as the cores, where this machine computes, but
+    no more threads than the preset's network can use."""
+    cores, given = usable_cores(), flags.threads
+    flags.jobs = flags.jobs or (cores if flags.device == "cpu" else JOBS_ON_A_GPU)
+    if flags.cluster is not None:
+        return
+    if flags.device == "cpu" and flags.machines is None:
+        flags.jobs = min(flags.jobs, max(1, cores // (given or 1)))
+    useful = cores if given else flags.preset.threads or cores
+    flags.threads = min(given or max(1, cores // flags.jobs), cores, useful)
 
 
 class InMemory:
@@ -220,6 +254,27 @@ class InMemory:
     def _pseudo(self, flags: argparse.Namespace) -> PseudoSource:
         device = "@numpy" if flags.device == "cpu" else f"@cupy:{flags.device[5:]}"
         return PseudoSource(flags.features, flags.weights, device)
+
+
+class HumanLabels(InMemory):
+    """CIFAR-10's official images with the labels of people (CIFAR-10N)."""
+
+    def add_flags(self, add: Callable[..., Any]) -> None:
+        super().add_flags(add)
+        add(
+            "--labels",
+            type=os.path.abspath,
+            metavar="FILE",
+            help="CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images",
+        )
+
+    def check(self, flags: argparse.Namespace) -> None:
+        super().check(flags)
+        if flags.labels or flags.runs and not flags.dry_run:
+            cifar10n.read(flags.labels or "--labels (not given)")
+
+    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
+        return {**super().settings(flags), "human": flags.labels}
 
 
 class Clothing1M:

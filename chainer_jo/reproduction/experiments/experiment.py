@@ -9,13 +9,12 @@ import typing
 from dataclasses import dataclass
 
 from chainer_jo import files
-from chainer_jo.engine.backend import PRECISIONS
+from chainer_jo.engine.interface import PRECISIONS
 from chainer_jo.errors import UserError
-from chainer_jo.method.algorithm1 import Optimization
-from chainer_jo.method.task import Data, Noise
+from chainer_jo.method.noisy_split import ImageSelection, Noise
+from chainer_jo.method.optimization import Optimization
 
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
-PRIORS = (None, "uniform")
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Relabelling:
+class LabelSchedule:
     """Schedule and rule of the label updates: t1, t2, rule, and epochs averaged (see
-    `LabelStore`)."""
+    `SoftLabels`)."""
 
     start: int
     stop: int
@@ -54,11 +53,9 @@ class Experiment:
     relabelling : of the first step of the method, in which the labels are updated; else None.
     first_step : of a second step, the run whose final labels it trains on from scratch; else None.
     seed : the trial; split and noise depend on it alone, so that runs of one trial share them.
-    prior : p of eq. 10: ``"uniform"``, or None for the distribution of the labels where images come
-        with labels, which is uniform elsewhere.
     """
 
-    data: Data
+    data: ImageSelection
     noise: Noise
     network: Network
     optimization: Optimization
@@ -66,10 +63,9 @@ class Experiment:
     seed: int
     alpha: float = 0.0
     beta: float = 0.0
-    relabelling: Relabelling | None = None
+    relabelling: LabelSchedule | None = None
     first_step: Experiment | None = None
     precision: str = "fp32"
-    prior: str | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -80,8 +76,6 @@ class Experiment:
             raise UserError(
                 f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}"
             )
-        if self.prior not in PRIORS:
-            raise UserError(f"prior {self.prior!r}: expected 'uniform', or none")
 
     @property
     def kind(self) -> str:

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainer_jo import files
+from chainer_jo.data import cifar10n
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import variant_of
+from chainer_jo.method.noisy_split import HUMAN
 from chainer_jo.reproduction.experiments.experiment import (
-    Data,
     Experiment,
+    ImageSelection,
+    LabelSchedule,
     Network,
     Noise,
     Optimization,
-    Relabelling,
 )
 from chainer_jo.reproduction.paper import settings as paper
 
@@ -45,7 +46,7 @@ class Preset:
     trials : trials of Tables 1 to 3, of the figures, and of Tables 6 to 13 ("triple test").
     train_images : training images of a run, to which the paper's numbers of labels are scaled.
     image_shape : (height, width, channels) of the images, where all have the same.
-    resize, crop : pixels of images of many sizes, see `Data`.
+    resize, crop : pixels of images of many sizes, see `ImageSelection`.
     shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; the guess until a run has finished.
@@ -144,6 +145,8 @@ PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
 def pretrained(weights: str | None) -> Network:
     """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
+    from chainer_jo.method.resnet50 import variant_of  # loads Chainer, which takes a second
+
     weights = weights or "(not given)"
     return Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}")
 
@@ -154,8 +157,8 @@ class Study:
     tables.
 
     Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric``
-    (AN-CIFAR), ``pseudo`` (PL-CIFAR) or ``real`` (Clothing1M); noise rates, epochs and numbers of
-    labels are given as the paper prints them and scaled here.
+    (AN-CIFAR), ``pseudo`` (PL-CIFAR), ``real`` (Clothing1M) or of people (CIFAR-10N, `HUMAN`);
+    noise rates, epochs and numbers of labels are given as the paper prints them and scaled here.
 
     Parameters
     ----------
@@ -166,7 +169,6 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    left_out, prior : see `Data` and `Experiment`.
     load : loads the data set, for figures that show its images; None: by the name.
     """
 
@@ -177,8 +179,6 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    left_out: int | None = None
-    prior: str | None = None
     load: Callable[[], Any] | None = None
 
     def comparison_trials(self) -> range:
@@ -210,7 +210,8 @@ class Study:
                 "(Chainer's .npz, or a .safetensors with torchvision's names) "
                 "or --features FILE.npz"
             )
-        return Noise(kind, rate, self.features if kind == "pseudo" else None)
+        label_file = cifar10n.SHA256[:16] if kind in HUMAN else None
+        return Noise(kind, rate, self.features if kind == "pseudo" else None, label_file)
 
     def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
         """Epochs of the second step, and after which the learning rate is divided by 10."""
@@ -263,7 +264,7 @@ class Study:
             learning_rate = learning_rate or chosen.learning_rate
         length = self.epochs(epochs or stop_epoch or schedule.epochs)
         start_epoch = schedule.start_epoch if start_epoch is None else start_epoch
-        relabelling = Relabelling(
+        relabelling = LabelSchedule(
             start=self.epochs(start_epoch) if start_epoch else 0,
             stop=length,
             rule=rule,
@@ -324,14 +325,13 @@ class Study:
         self, objective: str, noise: Noise, trial: int, optimization: Optimization, **fields
     ) -> Experiment:
         preset = self.preset
-        data = Data(
+        data = ImageSelection(
             self.data,
             train_per_class=preset.train_per_class,
             test_per_class=preset.test_per_class,
             resize=preset.resize,
             crop=preset.crop,
             shrink=preset.shrink,
-            left_out=self.left_out,
         )
         return Experiment(
             data,
@@ -341,7 +341,6 @@ class Study:
             objective,
             self.seed + trial,
             precision=self.precision or self.preset.precision,
-            prior=self.prior,
             **fields,
         )
 

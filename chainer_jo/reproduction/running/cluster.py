@@ -329,10 +329,7 @@ def against_folder(probe: Path) -> str:
 
 
 def perform(
-    experiment: Experiment,
-    store: RunStore,
-    load_data: bytes,
-    settings: Settings,
+    experiment: Experiment, store: RunStore, load_data: bytes, settings: Settings
 ) -> tuple[str, dict | None]:
     """`worker.execute` on a worker; stops at the end of an epoch once Dask has cancelled it.
 

@@ -19,9 +19,8 @@ from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.running.worker import execute, warm_up
 
 
 @dataclass
@@ -72,9 +71,13 @@ class LocalPool:
         """Has the process of runs on a GPU start and warm up, while the caller loads the data; what
         fails there is raised by the first run."""
         if self.settings.device != "cpu":
+            from chainer_jo.reproduction.running.worker import warm_up
+
             self._submit(warm_up, self.settings, precision)
 
     def submit(self, experiment: Experiment) -> Future:
+        from chainer_jo.reproduction.running.worker import execute  # loads Chainer
+
         data = pickle.dumps(self.load_data)
         return self._submit(execute, experiment, self.store, data, self.settings)
 

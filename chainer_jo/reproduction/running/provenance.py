@@ -1,5 +1,7 @@
 """The origin of numbers: commit, a digest of the code that they follow from, versions, device."""
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import functools
@@ -12,16 +14,19 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import chainer
 import numpy as np
 
 import chainer_jo
 from chainer_jo import files
-from chainer_jo.engine.interface import Backend
 from chainer_jo.method import noise, soft_labels
 from chainer_jo.reproduction.running.store import RunStore
+
+if TYPE_CHECKING:
+    import chainer
+
+    from chainer_jo.engine.interface import Backend
 
 
 def _commit() -> str | None:
@@ -77,9 +82,10 @@ def cpu_name() -> str:
 
 def device_name(device: chainer.backend.Device) -> str:
     """The name of the GPU, or of the processor."""
-    if not isinstance(device, chainer.backend.GpuDevice):
+    if device.xp is np:
         return cpu_name()
-    return device.xp.cuda.runtime.getDeviceProperties(device.device.id)["name"].decode()
+    number = device.device.id  # type: ignore[attr-defined]
+    return device.xp.cuda.runtime.getDeviceProperties(number)["name"].decode()
 
 
 def collect(root: Path) -> dict:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import chainer
@@ -21,50 +20,21 @@ from chainer_jo.method import extensions
 from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.algorithm1 import first_step, second_step
 from chainer_jo.method.cnn_crf import CNNCRF
-from chainer_jo.method.images import Images, TaskImages
+from chainer_jo.method.images import Images, SplitImages
+from chainer_jo.method.noisy_split import NoisySplit
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import load_resnet50
-from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.method.task import Task
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
 from chainer_jo.reproduction.running.provenance import computing, provenance
-from chainer_jo.reproduction.running.starting_labels import PseudoSource, labels_of
+from chainer_jo.reproduction.running.settings import Settings
+from chainer_jo.reproduction.running.starting_labels import human_labels, labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
 CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of the computation, which change a result by rounding at most.
-
-    Parameters
-    ----------
-    device : "cpu" or "cuda" or "cuda:N".
-    engine : the backend of convolutions; see `chainer_jo.engine.backend.choose_backend`.
-    graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
-    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
-    snapshot_seconds : least time between two checkpoints.
-    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
-    pseudo : source of pseudo labels.
-    weights : file of the pretrained weights that descriptions name.
-    workers : processes that decode images on disk; None: one per core less one.
-    verbose : True to show Chainer's PrintReport and ProgressBar.
-    """
-
-    device: str = "cpu"
-    engine: str = "auto"
-    graph: bool = True
-    deadline: float | None = None
-    snapshot_seconds: float = 20.0
-    snapshot_steps: int = 2000
-    pseudo: PseudoSource = PseudoSource()
-    weights: str | None = None
-    workers: int | None = None
-    verbose: bool = False
 
 
 class Run:
@@ -94,11 +64,13 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        pseudo_labels = None
+        given_labels = None
         if isinstance(data, ImageData):
-            features, seed = experiment.noise.features, experiment.seed
-            pseudo_labels = partial(settings.pseudo.labels, data, features, seed, store.root)
-        self.task = make_task(experiment, data, pseudo_labels)
+            noise, seed = experiment.noise, experiment.seed
+            given_labels = partial(settings.pseudo.labels, data, noise.features, seed, store.root)
+            if noise.label_file:
+                given_labels = partial(human_labels, settings.human, data, noise.kind, seed)
+        self.split = make_split(experiment, data, given_labels)
         self.device = device_of(settings.device)
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
@@ -111,11 +83,11 @@ class Run:
         self._build()
 
     def _build(self) -> None:
-        experiment, task, relabelling = self.experiment, self.task, self.experiment.relabelling
-        optimization, train = experiment.optimization, task.train
-        objective = make_objective(experiment, task)
+        experiment, split, relabelling = self.experiment, self.split, self.experiment.relabelling
+        optimization, train = experiment.optimization, split.train
+        objective = make_objective(experiment, split)
         rng = seeds.random_state(experiment.seed, "weights", 1 if relabelling else 2)
-        network = make_network(experiment, task, objective.heads, rng, self.settings.weights)
+        network = make_network(experiment, split, objective.heads, rng, self.settings.weights)
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
         labels = self._starting_labels()
@@ -123,8 +95,8 @@ class Run:
         if relabelling:
             step = partial(first_step, start=relabelling.start, stop=relabelling.stop)
         sizes = optimization.batch_size, optimization.pad
-        self.task_images = TaskImages(task, network, self.device, *sizes, self.settings.workers)
-        self.train_images = self.task_images.of(train)
+        self.split_images = SplitImages(split, network, self.device, *sizes, self.settings.workers)
+        self.train_images = self.split_images.of(train)
         try:
             self.trainer = step(
                 self.model,
@@ -140,25 +112,25 @@ class Run:
             self.updater = self.trainer.updater
             self._extend()
         except Exception:
-            self.task_images.close()  # ends its processes
+            self.split_images.close()  # ends its processes
             raise
 
-    def _starting_labels(self) -> LabelStore:
+    def _starting_labels(self) -> SoftLabels:
         """The noisy labels or, of a second step, the labels of the first."""
-        experiment, task = self.experiment, self.task
-        labels = task.train.labels
+        experiment, split = self.experiment, self.split
+        labels = split.train.labels
         if experiment.first_step:
-            labels = labels_of(experiment.first_step, self.store, task.fingerprint)
+            labels = labels_of(experiment.first_step, self.store, split.fingerprint)
         rule = top = average = None
         if updates := experiment.relabelling:
             rule, top, average = updates.rule, updates.top, updates.average
-        return LabelStore(labels, task.num_classes, rule, top, average, self.device.xp)
+        return SoftLabels(labels, split.num_classes, rule, top, average, self.device.xp)
 
     def _extend(self) -> None:
-        task, extend, settings = self.task, self.trainer.extend, self.settings
+        split, extend, settings = self.split, self.trainer.extend, self.settings
         self.evaluation_sets = {
-            name: (self.task_images.of(each), each.labels)
-            for name, each in task.evaluation_sets.items()
+            name: (self.split_images.of(each), each.labels)
+            for name, each in split.evaluation_sets.items()
         }
         extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
@@ -166,10 +138,7 @@ class Run:
         extend(extensions.StopWhenDiverged())
         extensions.extend_log(self.trainer, bool(self.experiment.relabelling), settings.verbose)
         extend(
-            lambda trainer: self._on_epoch(self),
-            name="on_epoch",
-            trigger=(1, "epoch"),
-            priority=0,
+            lambda trainer: self._on_epoch(self), name="on_epoch", trigger=(1, "epoch"), priority=0
         )
         extend(
             extensions.Checkpoint(
@@ -189,13 +158,13 @@ class Run:
         first_step = self.experiment.first_step
         result = first_step and self.store.result(first_step) or {}
         labels = result.get("labels_sha256", "")[:16]
-        return "-".join([self.experiment.id, self.task.fingerprint, labels]).rstrip("-")
+        return "-".join([self.experiment.id, self.split.fingerprint, labels]).rstrip("-")
 
     @property
     def _recovers_by_prediction(self) -> bool:
         """True if label accuracy is measured on predictions for the training images; the method's
         own is measured on its labels."""
-        experiment, known = self.experiment, self.task.noisy_labels_right is not None
+        experiment, known = self.experiment, self.split.noisy_labels_right is not None
         return known and not (experiment.relabelling or experiment.first_step)
 
     def finish(self) -> dict:
@@ -212,15 +181,15 @@ class Run:
         except extensions.Diverged as diverged:
             outcome = {"state": "diverged", "epoch": diverged.epoch}
         finally:
-            self.task_images.close()
+            self.split_images.close()
         computed = self.trainer.get_extension("Checkpoint").computed
         result = {
             "id": self.experiment.id,
             **outcome,
             "iterations": self.updater.iteration,
             "seconds": round(self.trainer.elapsed_time, 1),
-            "noisy_labels_right": self.task.noisy_labels_right,
-            "data": self.task.fingerprint,
+            "noisy_labels_right": self.split.noisy_labels_right,
+            "data": self.split.fingerprint,
             "provenance": provenance(self.device, self.backend, computed),
         }
         self.store.save_result(self.experiment, result)
@@ -233,19 +202,19 @@ class Run:
         outcome = {"state": "finished", **self._scores()}
         if self.experiment.relabelling:
             labels = self._final_labels
-            if self.task.noisy_labels_right is not None:
-                truth = self.task.train.true_labels
+            if self.split.noisy_labels_right is not None:
+                truth = self.split.train.true_labels
                 outcome["confidence"] = _confidence(labels, truth)
             outcome["labels_sha256"] = self.store.save_labels(self.experiment, labels)
         return outcome
 
     @property
     def _final_labels(self) -> np.ndarray:
-        return chainer.get_device("@numpy").send(self.updater.label_store.soft_labels)
+        return chainer.get_device("@numpy").send(self.updater.labels.soft_labels)
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
-        task, log = self.task, self.trainer.get_extension("LogReport").log
+        split, log = self.split, self.trainer.get_extension("LogReport").log
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
         scores = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
@@ -262,48 +231,46 @@ class Run:
             self.best.restore()
             predicted = predict(images)
             scores["best"]["recovery"] = accuracy(predicted, truth)
-        elif self.experiment.relabelling and task.noisy_labels_right is not None:
+        elif self.experiment.relabelling and split.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
-            by_class = self._by_class(predicted, task.train.true_labels)
+            by_class = self._by_class(predicted, split.train.true_labels)
             scores["last"]["recovery_by_class"] = by_class
         return scores
 
     def _with_known_truth(self) -> tuple[Images, np.ndarray]:
         """The training images whose true label is known, and these labels."""
-        train = self.task.train
+        train = self.split.train
         indices = np.flatnonzero(train.true_labels >= 0)
         if len(indices) == len(train):
             return self.train_images, train.true_labels
         train = train.take(indices)
-        return self.task_images.of(train), train.true_labels
+        return self.split_images.of(train), train.true_labels
 
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
         """The accuracy of the images of each class."""
-        classes = [labels == k for k in range(self.task.num_classes)]
+        classes = [labels == k for k in range(self.split.num_classes)]
         return [accuracy(predicted[k], labels[k]) for k in classes]
 
 
-def make_task(
+def make_split(
     experiment: Experiment,
     data: ImageData | LabelledData,
-    pseudo_labels: Callable[[], np.ndarray] | None = None,
-) -> Task:
-    """The task that a description asks for; see `Task`."""
-    uniform = experiment.prior == "uniform"
-    wanted, label_noise, seed = experiment.data, experiment.noise, experiment.seed
-    return Task(wanted, label_noise, seed, data, pseudo_labels, uniform)
+    given_labels: Callable[[], np.ndarray] | None = None,
+) -> NoisySplit:
+    """The split that a description asks for; see `NoisySplit`."""
+    return NoisySplit(experiment.data, experiment.noise, experiment.seed, data, given_labels)
 
 
 def make_network(
     experiment: Experiment,
-    task: Task,
+    split: NoisySplit,
     heads: int,
     rng: np.random.RandomState,
     weights: str | None = None,
 ) -> chainer.Link:
     """The untrained network of ``experiment.network``, with ``heads`` outputs per class;
     ``weights`` is the file of the pretrained weights that the description names."""
-    outputs, description = heads * task.num_classes, experiment.network
+    outputs, description = heads * split.num_classes, experiment.network
     if description.weights:
         if (given := pretrained(weights).weights) != description.weights:
             raise UserError(
@@ -312,18 +279,18 @@ def make_network(
             )
         assert weights is not None  # `pretrained` raises UserError where none are given
         return load_resnet50(weights, outputs, rng=rng)
-    images = task.train.images
+    images = split.train.images
     channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
     return PreActResNet(channels, outputs, description.units, description.widths, rng)
 
 
-def make_objective(experiment: Experiment, task: Task) -> Objective:
+def make_objective(experiment: Experiment, split: NoisySplit) -> Objective:
     """The link of ``experiment.objective``; cross entropy is joint with alpha = beta = 0."""
     if experiment.objective == "forward":
-        return ForwardCorrection(task.transition_matrix)
+        return ForwardCorrection(split.transition_matrix)
     if experiment.objective == "cnn_crf":
-        return CNNCRF(task.transition_matrix, task.prior, experiment.optimization.epochs)
-    return JointObjective(task.prior, experiment.alpha, experiment.beta)
+        return CNNCRF(split.transition_matrix, split.prior, experiment.optimization.epochs)
+    return JointObjective(split.prior, experiment.alpha, experiment.beta)
 
 
 def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:

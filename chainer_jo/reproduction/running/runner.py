@@ -16,9 +16,9 @@ from heapq import heappop, heappush
 from chainer_jo.data.progress import is_live
 from chainer_jo.devices import device_of
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.provenance import device_name, devices
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.provenance import cpu_name, device_name, devices
 from chainer_jo.reproduction.running.scheduler import Event, Pool, Queue, Scheduler, pending
+from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Seconds between two lines where the output is no terminal.
@@ -109,20 +109,12 @@ class Status:
     ----------
     left : the runs to do, and the epochs left of each; all epochs are taken to be equally long.
     live : True to allow the moving line: nothing else writes to the terminal meanwhile.
-    name : gives the displayed name of a run; None: its id.
     """
 
-    def __init__(
-        self,
-        left: Mapping[Experiment, int],
-        live: bool,
-        name: Callable[[Experiment], str] | None = None,
-    ) -> None:
+    def __init__(self, left: Mapping[Experiment, int], live: bool) -> None:
         self.total = len(left)
         self.done = 0
         self.started = time.monotonic()
-        self._name = name or (lambda experiment: experiment.id)
-        self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
         self._live = live and is_live(sys.stdout)
         self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
@@ -146,7 +138,7 @@ class Status:
             for left_out in (experiment, *second):
                 self._begun.pop(left_out, None)
         print(
-            f"[{self.done:{len(str(self.total))}}/{self.total}] {self._name(experiment)}: "
+            f"[{self.done:{len(str(self.total))}}/{self.total}] {experiment.id}: "
             f"{self._outcome(event)}",
             flush=True,
         )
@@ -187,7 +179,8 @@ class Status:
         if not self._epochs or not (self._live or due):
             return
         clauses = [
-            f"{self._short(e)} {epoch}/{e.optimization.epochs}" for e, epoch in self._epochs.items()
+            f"{e.kind} {e.noise.short} {epoch}/{e.optimization.epochs}"
+            for e, epoch in self._epochs.items()
         ]
         if left := self._left():
             clauses.append(left)
@@ -216,7 +209,6 @@ class Runner:
     jobs : runs side by side.
     guess : seconds per epoch until a run has finished; None: not known.
     here : True if this machine computes, so that the time of runs on other devices does not count.
-    name : gives the displayed name of a run; None: its id.
     """
 
     store: RunStore
@@ -225,12 +217,13 @@ class Runner:
     jobs: int
     guess: float | None = None
     here: bool = True
-    name: Callable[[Experiment], str] | None = None
 
     @cached_property
     def cost(self) -> Cost:
         """Estimate from the runs that had finished when it was first asked for."""
-        device = device_name(device_of(self.settings.device)) if self.here else None
+        name, device = self.settings.device, None
+        if self.here:
+            device = cpu_name() if name == "cpu" else device_name(device_of(name))
         return Cost.of(self.store, self.experiments, device, self.guess)
 
     def left(self) -> dict[Experiment, int]:
@@ -245,7 +238,7 @@ class Runner:
         self, pool: Pool, live: bool = True, on_event: Callable[[Event], None] = lambda event: None
     ) -> bool:
         """Computes the runs to do and shows their progress; see `Scheduler.work` and `Status`."""
-        status = Status(self.left(), live, self.name)
+        status = Status(self.left(), live)
 
         def show(event: Event) -> None:
             status.show(event)

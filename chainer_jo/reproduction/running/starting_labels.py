@@ -1,5 +1,5 @@
-"""Labels that runs start from, computed before them: final labels of a first step, and pseudo
-labels (PL-CIFAR), once per results folder and seed. All runs of a folder use the same data."""
+"""Labels that runs start from: final labels of a first step, pseudo labels (PL-CIFAR), once per
+results folder and seed, and labels of people. All runs of a folder use the same data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files, seeds
+from chainer_jo.data import cifar10n
 from chainer_jo.data.digits import NAME as DIGITS
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
+from chainer_jo.method import noise
+from chainer_jo.method.noisy_split import ImageSelection, as_used
 from chainer_jo.method.pseudo_labels import pixel_features, pseudo_labels, read_features
-from chainer_jo.method.task import Data, as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -40,7 +42,7 @@ def check_results(
     experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
 ) -> None:
     """Raises UserError for runs that finished on other data than these; None: on two data sets."""
-    expected: dict[Data, str | None] = {}
+    expected: dict[ImageSelection, str | None] = {}
     for experiment in experiments:
         if result := store.result(experiment):
             trained_on, used = result.get("data"), experiment.data
@@ -119,6 +121,17 @@ class PseudoSource:
 
             return pool5_features(data.train_images, self.weights, device=self.device)
         return pixel_features(data)
+
+
+def human_labels(file: str | None, data: ImageData, kind: str, seed: int) -> np.ndarray:
+    """Labels (n,) int32 of all training images of ``data`` under `HUMAN` noise, from a copy of
+    CIFAR-10_human.pt. Raises UserError for other files, or images in another order."""
+    origin, _, name = kind.partition("-")
+    human = cifar10n.read(file or "(no file)", data.true_labels)[name]
+    if origin == "human":
+        return human
+    matrix = noise.observed_matrix(data.true_labels, human, data.num_classes)
+    return noise.by_class(data.true_labels, matrix, seeds.generator(seed, "noise"))
 
 
 def _name_of(path: str) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -153,11 +153,7 @@ class RunStore:
         lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
         text = "".join(line + "\n" for line in lines)
         packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-
-        def save(file: IO[bytes]) -> None:
-            file.write(packed)
-
-        files.write(root / PACKED, save)
+        files.write_bytes(root / PACKED, packed)
         return len(runs), len(runs.keys() - before.keys())
 
     def keep_arrays(self, experiment: Experiment, root: Path) -> None:
@@ -204,8 +200,7 @@ class RunStore:
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
         """Saves labels (n, c) float32; returns the SHA-256 of their values."""
         files.write(
-            self.folder(experiment) / LABELS,
-            lambda file: np.savez_compressed(file, labels=labels),
+            self.folder(experiment) / LABELS, lambda file: np.savez_compressed(file, labels=labels)
         )
         return _digest(labels)
 

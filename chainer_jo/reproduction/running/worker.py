@@ -116,10 +116,6 @@ def _memory_budget(device: str) -> sharing.MemoryBudget:
 def _measure_memory(run: Run) -> None:
     """Has a run on a GPU measure what a run takes, when it might save its first checkpoint."""
     if run.settings.device != "cpu":
-        budget, checkpoint = (
-            _memory_budget(run.settings.device),
-            run.trainer.get_extension("Checkpoint"),
-        )
-        run.trainer.extend(
-            lambda _: budget.measure(), name="memory", trigger=checkpoint.trigger, priority=0
-        )
+        budget = _memory_budget(run.settings.device)
+        trigger = run.trainer.get_extension("Checkpoint").trigger
+        run.trainer.extend(lambda _: budget.measure(), name="memory", trigger=trigger, priority=0)

@@ -22,7 +22,12 @@ from chainer_jo.reproduction.claims.decision import REFUTES, SUPPORTS, Finding, 
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters, in_words, slug
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import Output, TableOrFigure, write_all
+from chainer_jo.reproduction.tables_and_figures.output import (
+    Output,
+    Setting,
+    TableOrFigure,
+    write_all,
+)
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.trials import Trials
 
@@ -64,7 +69,7 @@ class Claims(Output):
 
     name = "claims"
 
-    def data(self, store: RunStore, origin: dict) -> list[dict]:
+    def data(self, store: RunStore, setting: Setting) -> list[dict]:
         """Every claim as ``claims.json`` has it. Decided once per store: a command checks and
         writes claims after its last run."""
         if store not in self._decided:
@@ -74,7 +79,7 @@ class Claims(Output):
             self._decided[store] = judged(OutputResults(study, outputs, store))
         return self._decided[store]
 
-    def text(self, store: RunStore, origin: dict) -> str:
+    def text(self, store: RunStore, setting: Setting) -> str:
         """One line per claim that has been written, and the count of each verdict."""
         verdicts = read(store.root)
         lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
@@ -82,15 +87,15 @@ class Claims(Output):
             [*lines, "", summary(verdicts), f"with bounds: {summary(bounded(verdicts))}"]
         )
 
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
-        verdicts = self.data(store, origin)
+        verdicts = self.data(store, setting)
         if not verdicts:
             return []
         run = [v for v in verdicts if v["verdict"] != NOT_RUN]
         lines = [
             "# Claims of the paper and verdicts of these runs", "",
-            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
+            f"{setting}; "
             f"{len(verdicts)} claims.", "",
             f"- In the paper's words: {summary(verdicts)}.",
             f"- With our bounds where there are any: {summary(bounded(verdicts))}.", "",

@@ -10,7 +10,7 @@ from chainer_jo.reproduction.experiments.presets import REAL, Study
 from chainer_jo.reproduction.experiments.words import data_set
 from chainer_jo.reproduction.paper.tables import METHODS, TABLE3
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
-from chainer_jo.reproduction.tables_and_figures.relabelled import RelabelledFigure
+from chainer_jo.reproduction.tables_and_figures.label_changes import LabelChangesFigure
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 
 QUOTED = "quoted"
@@ -45,13 +45,13 @@ def table3(study: Study) -> Table:
 
 def relabelled_figure(
     number: int, before: str, after: str
-) -> Callable[[Clothing1MStudy], RelabelledFigure]:
+) -> Callable[[Clothing1MStudy], LabelChangesFigure]:
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
 
-    def build(study: Clothing1MStudy) -> RelabelledFigure:
+    def build(study: Clothing1MStudy) -> LabelChangesFigure:
         names = study.load().class_names
         moved, to = (names[class_index(name, names)] for name in study.classes or (before, after))
-        return RelabelledFigure(number, moved, to, study.first_step(*REAL, 0), study.load)
+        return LabelChangesFigure(number, moved, to, study.first_step(*REAL, 0), study.load)
 
     return build
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainer_jo.data.image_data import ImageData
-from chainer_jo.method.task import as_used
+from chainer_jo.method.noisy_split import as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import make_task
+from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.first_step_images import (
@@ -22,7 +22,7 @@ from chainer_jo.reproduction.tables_and_figures.first_step_images import (
     draw_images,
 )
 from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, as_csv
 from chainer_jo.reproduction.tables_and_figures.plot import COLOURS
 
 #: Rows and columns of images, and width and height of the figure.
@@ -72,24 +72,21 @@ class CorrectedLabelsFigure(FirstStepImages):
             f"{SEED}) from all images whose label was wrong before or after the first step."
         )
 
-    def page(self, store: RunStore, origin: dict) -> Page:
+    def page(self, store: RunStore, setting: Setting) -> Page:
         """The labels of the images drawn, by their row in ``labels.npz``."""
         drawn = self._drawn(store)
         names = ["noisy", "true", "corrected", "probability"]
         shown = [(str(r["row"]), [*map(str, list(r.values())[1:4]), f"{r['probability']:.3f}"])
                  for r in drawn.rows]  # fmt: skip
         grids = [Grid(names, shown, corner="row")]
-        return Page(self.title, self.caption, [self._footnote(origin, drawn)], grids)
+        return Page(self.title, self.caption, [self._footnote(setting, drawn)], grids)
 
-    def data(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, setting: Setting) -> dict:
         """The labels of the images drawn, and the numbers of wrong labels."""
         drawn = self._drawn(store)
         right = sum(row["corrected"] == row["true"] for row in drawn.rows)
         return {
-            "figure": self.number,
-            **origin,
-            "complete": bool(drawn.total),
-            "caption": self.caption,
+            **self.head(setting, bool(drawn.total)),
             "description": f"{right} of {len(drawn.rows)} labels are right after the first step.",
             "training_images": drawn.total,
             "wrong_before": drawn.before,
@@ -98,28 +95,28 @@ class CorrectedLabelsFigure(FirstStepImages):
             "images": drawn.rows,
         }
 
-    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:
         """The drawing, and the labels of the images drawn as CSV."""
         drawn = self._drawn(store)
         head = ["preset", "data", "precision", "row", "noisy", "true", "corrected", "probability"]
-        table = [head, *([*origin.values(), *row.values()] for row in drawn.rows)]
+        table = [head, *([*vars(setting).values(), *row.values()] for row in drawn.rows)]
         images = []
         for image, row in zip(drawn.images, drawn.rows, strict=True):
             mark, colour = MARKS[row["corrected"] == row["true"]]
             caption = f"{row['noisy']} → {row['corrected']} {mark}\n(true: {row['true']})"
             images.append(Captioned(image, caption, colour))
         heading = "Noisy label → label after the first step"
-        drawing = draw_images(images, SHAPE, SIZE_INCHES, heading, self._footnote(origin, drawn))
+        drawing = draw_images(images, SHAPE, SIZE_INCHES, heading, self._footnote(setting, drawn))
         return {**drawing, ".csv": as_csv(table)}
 
-    def _footnote(self, origin: dict, drawn: _Drawn) -> str:
+    def _footnote(self, setting: Setting, drawn: _Drawn) -> str:
         noise = self.first_step.noise
         found = (
             f"{drawn.before:,} of {drawn.total:,} labels were wrong before the first step, "
             f"{drawn.after:,} after, and {drawn.either:,} before or after"
         )
         clauses = [
-            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
+            str(setting),
             f"{noise.kind} noise r = {noise.rate:g}",
             found if drawn.total else "not finished yet",
         ]
@@ -142,7 +139,7 @@ def _drawn(
     trained_on = as_used(data, first_step.data).fingerprint()
     labels = labels_of(first_step, RunStore(root), trained_on)
     full_size = replace(first_step, data=replace(first_step.data, shrink=None))
-    train, names = make_task(full_size, data).train, data.class_names
+    train, names = make_split(full_size, data).train, data.class_names
     noisy, true, corrected = train.labels, train.true_labels, labels.argmax(axis=1)
     before, after = noisy != true, corrected != true
     either = np.flatnonzero(before | after)

@@ -41,12 +41,21 @@ class Curve:
     experiments : one per trial.
     family : curves of one family share colour and marker, and differ in dashes.
     keys : identifies the curve for claims.
+    panel : last part of the label of a curve that is drawn in a panel of its own.
+    level : noise entropy (nats), a dashed line until the first event.
     """
 
     label: str
     experiments: Sequence[Experiment]
     family: str = ""
     keys: Mapping = field(default_factory=dict)
+    panel: str = ""
+    level: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The label without the panel."""
+        return self.label.removesuffix(f", {self.panel}")
 
     @property
     def length(self) -> int:
@@ -71,28 +80,26 @@ class Curve:
         return Series(trials, finished, diverged, len(self.experiments), self.length)
 
 
-class Inset(NamedTuple):
-    """Inset axes: magnified epochs, and place (left, bottom, width, height) in fractions of the
-    axes."""
+class Event(NamedTuple):
+    """An event after an epoch, and the numbers of its curves."""
 
-    first: int
-    last: int
-    place: tuple[float, float, float, float]
+    epoch: int
+    text: str
+    curves: frozenset[int]
 
 
 @dataclass(frozen=True)
 class Layout:
     """The parts of a drawing that no result changes: ``title``, ``key`` of `LOG_ENTRIES`, curves,
-    ``events`` by epoch, and epochs here per epoch of the paper's schedule. ``focus_after_line``:
-    bands and axis limits start at the first event."""
+    events, and epochs here per epoch of the paper's schedule. ``moving_means``: a single trial has
+    the means over a twentieth of the epochs, too."""
 
     title: str
     key: str
     curves: Sequence[Curve]
-    events: Mapping[int, str]
+    events: Sequence[Event]
     time_scale: float = 1.0
-    inset: Inset | None = None
-    focus_after_line: bool = False
+    moving_means: bool = False
 
 
 @dataclass(frozen=True)

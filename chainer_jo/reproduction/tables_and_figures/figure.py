@@ -13,12 +13,12 @@ from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbe
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
     Curve,
-    Inset,
+    Event,
     Layout,
     Series,
 )
 from chainer_jo.reproduction.tables_and_figures.grid import Entry, Grid, Number
-from chainer_jo.reproduction.tables_and_figures.output import Page, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
@@ -34,12 +34,11 @@ class Figure(TableOrFigure):
     caption : quantity, methods and images.
     key : the logged quantity, one of `curves.LOG_ENTRIES`.
     curves : in the legend's order.
-    conditions : noise and other settings that the paper leaves open, printed under the axes.
+    conditions : the noise, part of the drawing's title; after ";" further settings, below it.
     side_table : numbers that the paper's text states beside the figure; their runs are required.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : preset and images; with it, the page lists the paper's claims about the figure.
-    inset : epochs that are magnified.
-    focus_after_line : True if bands and axis limits start at the first vertical line.
+    moving_means : see `Layout`.
     """
 
     number: int
@@ -50,8 +49,7 @@ class Figure(TableOrFigure):
     side_table: Block | None = None
     missing: str = ""
     study: Study | None = None
-    inset: Inset | None = None
-    focus_after_line: bool = False
+    moving_means: bool = False
 
     kind = "figure"
 
@@ -72,44 +70,47 @@ class Figure(TableOrFigure):
         return list(dict.fromkeys((*curves, *cells)))
 
     @property
-    def vertical_lines(self) -> dict[int, str]:
-        """Events of all curves by epoch."""
-        return _events([run for curve in self.curves for run in curve.experiments])
+    def events(self) -> list[Event]:
+        """Events of all curves, by epoch: learning rate drops after it, label updates from it."""
+        curves: dict[tuple[int, str], set[int]] = {}
+        for number, curve in enumerate(self.curves):
+            for run in curve.experiments:
+                events = [(drop, "lr/10") for drop in run.optimization.drops]
+                if run.relabelling:
+                    events.append((run.relabelling.start, "updates start"))
+                for event in events:
+                    curves.setdefault(event, set()).add(number)
+        return [Event(*event, frozenset(curves[event])) for event in sorted(curves)]
 
     @property
     def layout(self) -> Layout:
         """The parts of its drawing that no result changes."""
+        quantity, noise = LOG_ENTRIES[self.key].axis, self.conditions
         return Layout(
-            self.title,
+            f"{self.title}: {quantity.partition(' (')[0]}, {noise.partition('; ')[0]}",
             self.key,
             self.curves,
-            self.vertical_lines,
+            self.events,
             self.study.preset.time_scale if self.study else 1.0,
-            self.inset,
-            self.focus_after_line,
+            self.moving_means,
         )
 
     def _owners(self) -> list[str]:
         """The curves of each event that only some curves have."""
-        curves = {event: list[str]() for event in self.vertical_lines.values()}
-        names = [curve.label.removesuffix(f", {curve.family}") for curve in self.curves]
-        for name, curve in zip(names, self.curves, strict=True):
-            for event in {*_events(curve.experiments).values()}:
-                curves[event].append(name)
         return [
-            f"{event}: {' and '.join(dict.fromkeys(owners))}"
-            for event, owners in curves.items()
-            if len(owners) < len(names)
+            f"{text}: {' and '.join(dict.fromkeys(self.curves[n].name for n in sorted(numbers)))}"
+            for text, numbers in {event.text: event.curves for event in self.events}.items()
+            if len(numbers) < len(self.curves)
         ]
 
-    def footnote(self, store: RunStore, origin: dict) -> str:
-        """The note under the axes: preset, data, conditions and trials."""
+    def footnote(self, store: RunStore, setting: Setting) -> str:
+        """The note under a page's caption: preset, data, conditions and trials."""
         counts = {len(series.trials) for series in self.read(store)}
         trials = max(counts)
         most = "at most " if len(counts - {0}) > 1 else ""
         several = f"means over {most}{trials} trials, standard deviation shaded"
         clauses = [
-            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
+            str(setting),
             self.conditions,
             *self._owners(),
             several if trials > 1 else "one trial",
@@ -120,7 +121,7 @@ class Figure(TableOrFigure):
         """The claims whose numbers this figure shows, as `Claims` writes them."""
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
-    def page(self, store: RunStore, origin: dict) -> Page:
+    def page(self, store: RunStore, setting: Setting) -> Page:
         """Caption, last value of every curve, and verdicts on the claims about the figure."""
         quantity = LOG_ENTRIES[self.key]
         rows: list[tuple[str, list[Entry]]] = []
@@ -130,7 +131,7 @@ class Figure(TableOrFigure):
             rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
         grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
         if self.side_table:
-            grids.append(self.side_table.grid(store, origin["data"]))
+            grids.append(self.side_table.grid(store, setting.data))
         points = [
             f"{v['statement']} Here: {v['label']}; "
             + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
@@ -140,10 +141,10 @@ class Figure(TableOrFigure):
             f"Statements of the paper about {self.title}, and these runs (peak and end of a curve "
             "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)"
         )
-        notes = [self.footnote(store, origin)]
+        notes = [self.footnote(store, setting)]
         return Page(self.title, self.caption, notes, grids, heading, points)
 
-    def data(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
         curves, complete = [], True
         for curve, series in zip(self.curves, self.read(store), strict=True):
@@ -163,24 +164,25 @@ class Figure(TableOrFigure):
                 }
             )
         return {
-            "figure": self.number,
-            **origin,
-            "complete": complete and all(cell.trials(store).complete for cell in self.cells),
-            "caption": self.caption,
+            **self.head(
+                setting, complete and all(cell.trials(store).complete for cell in self.cells)
+            ),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
         }
 
-    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:
         """The drawing of the epochs logged so far, and every epoch of every trial as CSV."""
         from chainer_jo.reproduction.tables_and_figures.plot import plot
 
         series, divergences = self.read(store), self._divergences(store)
-        drawing = plot(self.layout, series, divergences, self.footnote(store, origin))
+        noise, _, _ = self.conditions.partition("; ")  # is in the title
+        note = self.footnote(store, setting).replace(f"; {noise};", ";", 1)
+        drawing = plot(self.layout, series, divergences, note)
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
         labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
-        return {**drawing, ".csv": as_csv(self._rows(labelled, origin))}
+        return {**drawing, ".csv": as_csv(self._rows(labelled, setting))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
         """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
@@ -193,23 +195,16 @@ class Figure(TableOrFigure):
         """The logged values of every curve so far."""
         return [curve.read(store, self.key) for curve in self.curves]
 
-    def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
+    def _rows(self, all_series: Sequence[tuple[str, Series]], setting: Setting) -> Iterator[list]:
         """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
         number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
-        of = origin["preset"], origin["data"], origin["precision"]
+        of = setting.preset, setting.data, setting.precision
         for label, series in all_series:
             summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
                     yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
-
-
-def _events(runs: Sequence[Experiment]) -> dict[int, str]:
-    """Events by epoch: learning rate drops after it, label updates from it."""
-    drops = {drop: "lr/10" for run in runs for drop in run.optimization.drops}
-    starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
-    return dict(sorted({**drops, **starts}.items()))
 
 
 def _ending(series: Series, digits: int) -> Number:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import TableOrFigure
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.plot import INK, RC, note_under, png_and_pdf
 
 #: The message for a finished first step without final labels.
@@ -29,17 +29,17 @@ class FirstStepImages(TableOrFigure):
     def experiments(self) -> Sequence[Experiment]:
         return [self.first_step]
 
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes all files, as for any figure; files stay as they are if the first step's last
         labels are missing."""
         lost = store.lost_labels(self.first_step)
-        return [] if lost else super().write(store, origin, folder, figures)
+        return [] if lost else super().write(store, setting, folder, figures)
 
-    def text(self, store: RunStore, origin: dict) -> str:
+    def text(self, store: RunStore, setting: Setting) -> str:
         """The page as Markdown, for the terminal too."""
         if store.lost_labels(self.first_step):
             return f"{self.title}: {LOST}."
-        return super().text(store, origin)
+        return super().text(store, setting)
 
 
 class Captioned(NamedTuple):

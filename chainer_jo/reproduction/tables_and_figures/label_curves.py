@@ -6,7 +6,7 @@ from functools import partial
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters, trained_on
-from chainer_jo.reproduction.tables_and_figures.curves import Curve, Inset
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 
 #: Kind and rate of the noise, by name.
@@ -47,9 +47,6 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     rates = ", ".join(f"{rate:g}" for _, rate in LABELS.values() if rate)
     pseudo = "pseudo labels" if study.features else "no pseudo labels"
     conditions = f"second step on symmetric noise r = {rates} and {pseudo}"
-    loss = key == "cross_entropy"
-    if not loss:
-        conditions += "; axis limits and bands start at the first learning rate drop"
     missing = "" if study.features else MISSING
     kinds = "true and noisy labels"
     if study.features:
@@ -58,9 +55,4 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
         f"{what} in the second step on {kinds}, before and after the updates of the first step; "
         f"{trained_on(study)}."
     )
-    epochs, drops = study.second_step_schedule()
-    inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None
-    return Figure(
-        number, caption, key, curves, conditions,
-        missing=missing, study=study, inset=inset, focus_after_line=not loss,
-    )  # fmt: skip
+    return Figure(number, caption, key, curves, conditions, missing=missing, study=study)

@@ -9,9 +9,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from chainer_jo import files
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -21,6 +20,18 @@ from chainer_jo.reproduction.tables_and_figures.grid import Grid
 
 #: Text, bytes, or what becomes JSON, by the ending of its file.
 Contents = Mapping[str, str | bytes | dict | list]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Names of preset, data set and precision in what is written."""
+
+    preset: str
+    data: str
+    precision: str
+
+    def __str__(self) -> str:
+        return f"Preset {self.preset}, data {self.data}, precision {self.precision}"
 
 
 @dataclass(frozen=True)
@@ -65,14 +76,14 @@ class Output(abc.ABC):
         return ()
 
     @abc.abstractmethod
-    def text(self, store: RunStore, origin: dict) -> str:
-        """The content for the terminal; ``origin`` names preset, data and precision."""
+    def text(self, store: RunStore, setting: Setting) -> str:
+        """The content for the terminal."""
 
     @abc.abstractmethod
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes its files to ``folder``, drawings to ``figures``; returns the paths."""
 
-    def data(self, store: RunStore, origin: dict) -> dict | list:
+    def data(self, store: RunStore, setting: Setting) -> dict | list:
         """The content of its JSON file; empty without one."""
         return []
 
@@ -91,6 +102,7 @@ class TableOrFigure(Output):
 
     kind: str
     number: int
+    caption: Any  # a string; a field or a property
 
     @property
     def cells(self) -> Sequence[Cell]:
@@ -109,27 +121,32 @@ class TableOrFigure(Output):
     def title(self) -> str:
         return f"{self.kind.capitalize()} {self.number}"
 
+    def head(self, setting: Setting, complete: bool) -> dict:
+        """The first entries of the JSON file."""
+        numbered = {self.kind: self.number, **vars(setting)}
+        return {**numbered, "complete": complete, "caption": self.caption}
+
     @abc.abstractmethod
-    def page(self, store: RunStore, origin: dict) -> Page:
+    def page(self, store: RunStore, setting: Setting) -> Page:
         """Caption, notes and numbers."""
 
     @abc.abstractmethod
-    def data(self, store: RunStore, origin: dict) -> dict: ...
+    def data(self, store: RunStore, setting: Setting) -> dict: ...
 
-    def text(self, store: RunStore, origin: dict) -> str:
+    def text(self, store: RunStore, setting: Setting) -> str:
         """The page as Markdown."""
-        return self.page(store, origin).markdown()
+        return self.page(store, setting).markdown()
 
     @abc.abstractmethod
-    def extra_files(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
+    def extra_files(self, store: RunStore, setting: Setting) -> Mapping[str, str | bytes]:
         """Files other than Markdown and JSON, by ending: CSV, and a figure's drawing."""
 
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""
         place = folder if self.kind == "table" else figures
-        page: Contents = {".md": self.text(store, origin), ".json": self.data(store, origin)}
+        page: Contents = {".md": self.text(store, setting), ".json": self.data(store, setting)}
         return [
-            *write_all(place / self.name, self.extra_files(store, origin)),
+            *write_all(place / self.name, self.extra_files(store, setting)),
             *write_all(folder / self.name, page),
         ]
 
@@ -171,11 +188,7 @@ def write_all(path: Path, contents: Contents) -> list[Path]:
         if isinstance(content, str):
             files.write_text(path, content)
         elif isinstance(content, bytes):
-            files.write(path, partial(_save, content))
+            files.write_bytes(path, content)
         else:
             files.write_json(path, content)
     return list(by_path)
-
-
-def _save(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)

@@ -8,7 +8,7 @@ import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -17,7 +17,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES, Inset, Layout, Series
+from chainer_jo.reproduction.claims.phases import twentieth
+from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES, Event, Layout, Series
 
 INK = "#222222"
 MUTED = "#6b6b6b"
@@ -28,9 +29,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (6, 1.6, 1, 1.6)))
 MARKERS_PER_CURVE = 6
-THIN = 0.9
-SECONDARY = "thin: KL divergence (eq. 6)"
-"""Legend of the secondary series, in the colours of their curves."""
+THIN: dict[str, Any] = {"linestyle": ":", "linewidth": 1.0, "markersize": 3}
+LEVEL: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.0}
+"""Styles of KL divergences and of the entropy of the noise, in the colours of their curves."""
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -84,18 +85,29 @@ def line_styles(families: Sequence[str]) -> list[dict]:
     return styles
 
 
-SIZE_INCHES = (5.2, 3.9)
-"""Width and height without the legend: small, so that letters can be read on a phone."""
+WIDTH_INCHES = 5.2
+"""Small, so that letters can be read on a phone."""
+PANEL_INCHES = {1: (3.4,), 2: (2.7, 2.1)}
+"""Heights of one panel, and of two or, repeated, more."""
 LEGEND_ROW_INCHES = 0.17
 FINE: dict[str, Any] = {"fontsize": 8.5, "color": MUTED}
 """Style of notes, legible in a figure 480 pixels wide."""
 BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 """Box under a note, which hides lines behind it."""
-MIN_MAGNIFICATION = 1.5
-"""Least magnification of an inset."""
-NOTE_CHARACTERS = 74
-LETTER, NOTE_ROW = 0.015, 0.05
-"""Width of a note's character, and height of its line, in fractions of the axes."""
+TITLE_CHARACTERS, NOTE_CHARACTERS = 62, 74
+LETTER, NOTE_ROW = 0.015, 0.16
+"""Width of a note's character in fractions of the axes, and height of its line in inches."""
+FLAT, NEAR = 1.0, 5.0
+"""Points of accuracy: a curve this close to its end is flat; curves whose ends are this close to
+the highest end are magnified."""
+
+
+class _Panel(NamedTuple):
+    """Axes with curves, by number. ``scale``: "linear", "log", or "top" for the highest curves."""
+
+    curves: Sequence[int]
+    scale: str = "linear"
+    title: str = ""
 
 
 def plot(
@@ -103,153 +115,201 @@ def plot(
 ) -> dict[str, bytes]:
     """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
+    Losses have a second panel with a logarithmic axis, and label accuracies one of the highest
+    curves; label accuracies end where all of them are flat.
+
     Parameters
     ----------
     all_series : one per curve; a series without epochs appears in the legend only.
-    secondary : thin series without markers or bands, by the number of their curve.
+    secondary : dotted series without bands, by the number of their curve.
     footnote : printed under the axes.
     """
     curves, events = layout.curves, layout.events
+    length = max(curve.length for curve in curves)
+    if layout.key == "recovery" and (flat := _flat_from(all_series, length)) < length:
+        footnote += f" All curves are flat after epoch {flat}, where the axis ends."
+        length = flat
+    span = twentieth(length) if layout.moving_means else 1
+    moving = span if all(len(series.trials) <= 1 for series in all_series) else 1
+    if moving > 1:
+        footnote += f" Thick lines: moving means over {moving} epochs."
+    panels = _panels(layout, all_series)
+    heights = [*PANEL_INCHES[min(len(panels), 2)], *[PANEL_INCHES[2][-1]] * (len(panels) - 2)]
+    labels = [
+        f"{curve.label} ({series.state})" if series.state else curve.name
+        for curve, series in zip(curves, all_series, strict=True)
+    ]
+    styles: dict[int, dict] = {}
+    lines: dict[str, Line2D] = {}
+    further = {"KL divergence (eq. 6)": THIN} if secondary else {}
+    if any(curve.level for curve in curves):
+        further["entropy of the noise"] = LEVEL
     with matplotlib.rc_context(RC):
-        labels = [
-            f"{curve.label} ({series.state})" if series.state else curve.label
-            for curve, series in zip(curves, all_series, strict=True)
-        ]
-        columns = _columns(labels)
-        entries = len(labels) + bool(secondary)
-        height = SIZE_INCHES[1] + LEGEND_ROW_INCHES * (1 + math.ceil(entries / columns))
-        canvas = Canvas((SIZE_INCHES[0], height), layout="constrained")
-        axes = canvas.add_subplot()
-        families = [curve.family for curve in curves]
-        styles = line_styles(families)
-        focus = min(events, default=0) if layout.focus_after_line else 0
-        for number, series in enumerate(all_series):
-            first_marker = number / len(all_series)
-            _draw(axes, series, styles[number], labels[number], first_marker, focus)
-        _draw_secondary(axes, secondary, styles)
+        canvas = Canvas(layout="constrained")
+        rows = canvas.subplots(len(panels), squeeze=False, sharex=True, height_ratios=heights)
+        for panel, axes in zip(panels, rows[:, 0], strict=True):
+            if panel.scale == "linear":
+                families = [curves[n].family for n in panel.curves]
+                styles.update(zip(panel.curves, line_styles(families), strict=True))
+            for place, n in enumerate(panel.curves):
+                style, first_marker = styles[n], place / len(panel.curves)
+                line = _draw(axes, all_series[n], style, first_marker, length, moving)
+                lines.setdefault(labels[n], line)
+                if n in secondary:
+                    _draw(axes, secondary[n], {**style, **THIN}, first_marker, length, band=False)
+                if events and panel.scale == "linear" and (level := curves[n].level):
+                    axes.hlines(level, 0, events[0].epoch, colors=style["color"], **LEVEL)
+            axes.set_title(panel.title, loc="left", fontsize=9)
+            axes.set_ylabel(LOG_ENTRIES[layout.key].axis)
+            _set_limits(axes, panel, [all_series[n] for n in panel.curves], length)
+            colours = {n: styles[n]["color"] for n in panel.curves}
+            _draw_events(axes, events, colours, length, heights[0] if panel is panels[0] else 0)
         axes.set_xlabel("epoch")
-        axes.set_ylabel(LOG_ENTRIES[layout.key].axis)
-        axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
+        axes.set_xlim(0, 1.01 * length)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.margins(y=0.1)
-        if layout.key == "cross_entropy":
-            axes.set_ylim(bottom=0)
-        elif lower := [t.mean for s in all_series for t in s.by_epoch[focus // 2 :] if focus]:
-            axes.set_ylim(bottom=10 * (min(lower) // 10))
-        _draw_vertical_lines(axes, events, layout.time_scale)
-        if any(series.trials for series in all_series):
-            if layout.inset:
-                _magnify(axes, layout.inset, all_series, secondary, styles)
-        else:
-            axes.set_yticks([])
-            axes.text(
-                0.5, 0.5, "no epochs yet", transform=axes.transAxes,
-                ha="center", va="center", fontsize=14, color=MUTED,
-            )  # fmt: skip
-        lines = axes.lines[: len(labels)]
-        if len(set(families)) == len(families) or not any(families):  # else a family is a column
-            lines = [line for column in range(columns) for line in lines[column::columns]]
-        if secondary:
-            lines.append(Line2D([], [], label=SECONDARY, color=MUTED, linewidth=THIN))
+        if layout.time_scale != 1:
+            _draw_paper_axis(rows[0, 0], layout.time_scale)
+        if not any(series.trials for series in all_series):
+            canvas.text(0.5, 0.5, "no epochs yet", ha="center", fontsize=14, color=MUTED)
+        title = textwrap.fill(layout.title.replace(" = ", "\xa0=\xa0"), TITLE_CHARACTERS)
+        columns = _columns([*lines, *further])
+        handles = [*lines.values()]
+        handles += [Line2D([], [], color=MUTED, **style) for style in further.values()]
+        pairs = [*zip(handles, [*lines, *further], strict=True)]
+        families = {curve.family for curve in curves} - {""}
+        if len(families) in (0, len(curves)):  # else a family is a column
+            pairs = [pair for column in range(columns) for pair in pairs[column::columns]]
+        entries = title.count("\n") + 1 + math.ceil(len(pairs) / columns)
+        canvas.set_size_inches(WIDTH_INCHES, sum(heights) + 0.6 + LEGEND_ROW_INCHES * entries)
         canvas.legend(
-            handles=lines, loc="outside upper left", ncols=columns, labelcolor=INK,
-            title=layout.title, title_fontproperties={"weight": "bold"}, alignment="left",
+            *zip(*pairs, strict=True), loc="outside upper left", ncols=columns, labelcolor=INK,
+            title=title, title_fontproperties={"weight": "bold"}, alignment="left",
         )  # fmt: skip
         note_under(canvas, footnote)
         return png_and_pdf(canvas)
 
 
 def note_under(canvas: Canvas, text: str) -> None:
-    """A note below everything, of a figure that is `SIZE_INCHES` wide."""
-    text = textwrap.fill(text, NOTE_CHARACTERS)
+    """A note below everything, of a figure that is `WIDTH_INCHES` wide."""
+    text = textwrap.fill(text.replace(" = ", "\xa0=\xa0"), NOTE_CHARACTERS)
     canvas.supxlabel(text, x=0.01, ha="left", **FINE)
 
 
+def _panels(layout: Layout, all_series: Sequence[Series]) -> list[_Panel]:
+    everything = range(len(layout.curves))
+    names = dict.fromkeys(curve.panel for curve in layout.curves)
+    panels = [
+        _Panel([n for n in everything if layout.curves[n].panel == name], title=name)
+        for name in names
+    ]
+    ends = {n: s.by_epoch[-1].mean for n, s in enumerate(all_series) if s.epochs}
+    if layout.key == "cross_entropy" and ends:
+        panels.append(_Panel(everything, "log"))
+    near = [n for n, end in ends.items() if end > max(ends.values()) - NEAR]
+    if layout.key == "recovery" and 1 < len(near) < len(ends):
+        panels.append(_Panel(near, "top"))
+    return panels
+
+
+def _flat_from(all_series: Sequence[Series], length: int) -> int:
+    """Epoch after which all means stay within `FLAT` points of their ends, and half as many epochs
+    more; ``length`` at most, and before the end."""
+    last = 0
+    for series in all_series:
+        means = [trials.mean for trials in series.by_epoch]
+        last = max([last, *(n for n, m in enumerate(means, 1) if abs(m - means[-1]) > FLAT)])
+    return min(length, last * 3 // 2) if last else length
+
+
 def _draw(
-    axes: Axes, series: Series, line_style: dict, label: str, first_marker: float, focus: int = 0
-) -> None:
-    """Draws the means, and after epoch ``focus`` a band of one standard deviation, if any.
+    axes: Axes,
+    series: Series,
+    style: dict,
+    first_marker: float,
+    length: int,
+    moving: int = 1,
+    band: bool = True,
+) -> Line2D:
+    """Draws the means or moving means over so many epochs, and a band of one standard deviation, if
+    any.
 
     Markers are equally spaced on every curve. The first marker is at the fraction ``first_marker``
     of the spacing, so that the markers of different curves do not overlap.
     """
     means = [trials.mean for trials in series.by_epoch]
-    epochs = range(1, len(means) + 1)
-    every = max(1, round(series.length / MARKERS_PER_CURVE))
+    epochs = np.arange(1, len(means) + 1)
+    if moving > 1:
+        axes.plot(epochs, means, color=style["color"], linewidth=0.6, alpha=0.6)
+        epochs = epochs[: max(0, len(means) + 1 - moving)] + (moving - 1) / 2
+        means = [float(np.mean(means[i : i + moving])) for i in range(len(epochs))]
+    every = max(1, round(min(series.length, length) / MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
-    axes.plot(epochs, means, label=label, markevery=marked, **line_style)
+    (line,) = axes.plot(epochs, means, markevery=marked, **style)
     spread = [
         (n, trials.mean - trials.std, trials.mean + trials.std)
         for n, trials in enumerate(series.by_epoch, 1)
-        if trials.std is not None and n > focus
+        if band and trials.std is not None
     ]
     if spread:
         n, lower, upper = zip(*spread, strict=True)
-        axes.fill_between(n, lower, upper, color=line_style["color"], alpha=0.18, linewidth=0)
+        axes.fill_between(n, lower, upper, color=style["color"], alpha=0.18, linewidth=0)
+    return line
 
 
-def _draw_vertical_lines(axes: Axes, events: Mapping[int, str], scale: float) -> None:
-    """Draws events as dotted lines, and above the axes the epochs of the paper's schedule."""
+def _set_limits(axes: Axes, panel: _Panel, all_series: Sequence[Series], length: int) -> None:
+    """Limits of the vertical axis: losses from 0, or from the least mean; accuracies from the
+    lowest value after a tenth of the epochs."""
+    axes.margins(y=0.1)
+    ends = [series.by_epoch[-1].mean for series in all_series if series.epochs]
+    if not ends:
+        axes.set_yticks([])
+    elif panel.scale == "top":
+        axes.set_ylim(min(ends) - NEAR / 2, max(ends) + NEAR / 4)
+    elif panel.scale == "log":
+        lowest = min(min(value for value in line.get_ydata() if value > 0) for line in axes.lines)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_ylim(bottom=0.8 * lowest)
+    elif "%" in axes.get_ylabel():
+        after = [t for s in all_series for t in s.by_epoch[min(s.length, length) // 10 :]]
+        axes.set_ylim(bottom=10 * (min(t.mean - (t.std or 0) for t in after) // 10))
+    else:
+        axes.set_ylim(bottom=0)
+
+
+def _draw_events(
+    axes: Axes, events: Sequence[Event], colours: Mapping[int, str], length: int, inches: float
+) -> None:
+    """Draws events as dotted lines in the colours of their curves, in grey for all curves, and
+    their texts in axes whose height in ``inches`` is given."""
     row, rows, end = 0, 0, 0.0
-    for epoch, event in events.items():
-        axes.axvline(epoch, color=MUTED, linestyle=":", linewidth=1.1, zorder=1)
-        across = axes.get_xaxis_transform()
+    for epoch, event, curves in events:
+        mine = [colours[n] for n in colours if n in curves]
+        mine = [MUTED] if len(mine) == len(colours) else mine
+        for place, colour in enumerate(mine):  # each draws every so many dots
+            dots = (1.2 * 2 * place, (1.2, 1.2 * (2 * len(mine) - 1)))
+            axes.axvline(epoch, color=colour, linestyle=dots, linewidth=1.2, zorder=1)
+        if not inches:
+            continue
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
         rows = max(row, rows)
-        end = epoch + LETTER * len(event) * axes.get_xlim()[1]
-        height = 0.985 - NOTE_ROW * row
-        axes.text(epoch, height, f" {event}", transform=across, va="top", bbox=BLANK, **FINE)
+        end = epoch + LETTER * len(event) * length
+        axes.text(
+            epoch, 0.985 - NOTE_ROW * row / inches, f" {event}", va="top", bbox=BLANK,
+            transform=axes.get_xaxis_transform(), **{**FINE, "color": mine[0] if len(mine) == 1 else MUTED},
+        )  # fmt: skip
     if rows:
         bottom, top = axes.get_ylim()
-        axes.set_ylim(top=top + 2 * NOTE_ROW * rows * (top - bottom))
-    if scale != 1:
-        above = axes.secondary_xaxis(
-            "top",
-            functions=(lambda epoch: np.divide(epoch, scale), lambda e: np.multiply(e, scale)),
-        )
-        above.set_xlabel("epoch of the paper's schedule", **FINE)
-        above.tick_params(labelsize=FINE["fontsize"], labelcolor=MUTED)
+        axes.set_ylim(top=top + 2 * NOTE_ROW / inches * rows * (top - bottom))
 
 
-def _draw_secondary(axes: Axes, secondary: Mapping[int, Series], styles: Sequence[dict]) -> None:
-    for number, series in secondary.items():
-        line_style = {"color": styles[number]["color"], "linewidth": THIN}
-        _draw(axes, series, line_style, "", 0.0, series.length)
-
-
-def _magnify(
-    axes: Axes,
-    inset: Inset,
-    all_series: Sequence[Series],
-    secondary: Mapping[int, Series],
-    styles: Sequence[dict],
-) -> None:
-    """Draws an inset of the curves whose ends are within a twelfth of the axis of each other. Its
-    height follows the second half of its epochs; no inset if it would hardly magnify."""
-    first, last, place = inset
-    bottom, top = axes.get_ylim()
-    ends = {n: s.by_epoch[-1].mean for n, s in enumerate(all_series) if s.epochs}
-    near = [
-        n for n, end in ends.items()
-        if any(abs(end - other) < (top - bottom) / 12 for m, other in ends.items() if m != n)
-    ]  # fmt: skip
-    half = (first + last) // 2
-    means = [f.mean for n in near for f in all_series[n].by_epoch[half:last]]
-    if not means:
-        return
-    room = max(max(means) - min(means), (top - bottom) / 25)
-    low, high = max(min(means) - room, 0), max(means) + room / 2
-    if place[-1] * (top - bottom) / (high - low) < MIN_MAGNIFICATION:
-        return
-    window = axes.inset_axes(place)
-    for n in near:
-        _draw(window, all_series[n], {**styles[n], "marker": ""}, "", 0.0, last)
-    _draw_secondary(window, secondary, styles)
-    window.set_xlim(first, last)
-    window.set_ylim(low, high)
-    window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    window.tick_params(labelsize=FINE["fontsize"] - 1)
-    axes.indicate_inset_zoom(window, edgecolor=MUTED, alpha=0.8)
+def _draw_paper_axis(axes: Axes, scale: float) -> None:
+    """Draws the epochs of the paper's schedule above the axes."""
+    above = axes.secondary_xaxis(
+        "top", functions=(lambda epoch: np.divide(epoch, scale), lambda e: np.multiply(e, scale))
+    )
+    above.set_xlabel("epoch of the paper's schedule", **FINE)
+    above.tick_params(labelsize=FINE["fontsize"], labelcolor=MUTED)
 
 
 def _columns(labels: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
 from chainer_jo.reproduction.tables_and_figures.grid import Grid, Number
-from chainer_jo.reproduction.tables_and_figures.output import Page, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
 from chainer_jo.reproduction.trials import Trials
 
 
@@ -100,13 +100,13 @@ class Table(TableOrFigure):
             len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
         )
 
-    def page(self, store: RunStore, origin: dict) -> Page:
+    def page(self, store: RunStore, setting: Setting) -> Page:
         """Caption, setting of the numbers, and the grids."""
-        grids = [block.grid(store, origin["data"]) for block in self.blocks]
-        notes = [note for note in (self._origin_line(store, origin), self.note) if note]
+        grids = [block.grid(store, setting.data) for block in self.blocks]
+        notes = [note for note in (self._setting_line(store, setting), self.note) if note]
         return Page(self.title, self.caption, notes, grids)
 
-    def data(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, setting: Setting) -> dict:
         """Every cell with its trials."""
         cells, complete = [], True
         for cell in self.cells:
@@ -125,18 +125,15 @@ class Table(TableOrFigure):
                 }
             )
         return {
-            "table": self.number,
-            **origin,
-            "complete": complete,
-            "caption": self.caption,
+            **self.head(setting, complete),
             "cells": cells,
         }
 
-    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str]:
+    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
         """One row of CSV per cell."""
-        return {".csv": as_csv(self._rows(store, origin))}
+        return {".csv": as_csv(self._rows(store, setting))}
 
-    def _rows(self, store: RunStore, origin: dict) -> Iterator[list]:
+    def _rows(self, store: RunStore, setting: Setting) -> Iterator[list]:
         names = list(dict.fromkeys(key for cell in self.cells for key in cell.keys))
         yield ["preset", "data", *names, "paper", "mean", "std", "trials", "planned"]
         for cell in self.cells:
@@ -144,9 +141,9 @@ class Table(TableOrFigure):
             keys = (cell.keys.get(name, "") for name in names)
             means = cell.paper, ended.mean_or_none, ended.std
             counts = len(ended.finished), ended.planned
-            yield [origin["preset"], origin["data"], *keys, *means, *counts]
+            yield [setting.preset, setting.data, *keys, *means, *counts]
 
-    def _origin_line(self, store: RunStore, origin: dict) -> str:
+    def _setting_line(self, store: RunStore, setting: Setting) -> str:
         """The note below the caption: preset, data, trials and signs."""
         cells = [cell for cell in self.cells if cell.experiments]
         computed = [cell.trials(store) for cell in cells]
@@ -154,12 +151,12 @@ class Table(TableOrFigure):
         unfinished = any("…" in cell.number(store).state for cell in cells)
         if unfinished and any(ended.done for ended in computed):
             clauses.append("…: not run yet")
-        if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
+        if of_the_paper(setting.data) and any(cell.paper is not None for cell in self.cells):
             clauses.append("[the paper's number]")
         best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
             clauses.append(f"bold: highest of the {best}")
-        line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
+        line = str(setting)
         return f"{line}; {', '.join(clauses)}."
 
 

@@ -20,7 +20,7 @@ from chainer_jo.reproduction.tables_and_figures.first_step_images import (
     draw_images,
 )
 from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, as_csv
 
 #: Images that a figure shows from either end.
 IMAGES_PER_END = 2
@@ -29,7 +29,7 @@ SURE = {"top": "highest", "bottom": "lowest"}
 
 
 @dataclass(frozen=True)
-class Relabelled:
+class LabelChanges:
     """The training images with their labels before and after the first step.
 
     Parameters
@@ -48,7 +48,7 @@ class Relabelled:
     @staticmethod
     def by(
         store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
-    ) -> Relabelled | None:
+    ) -> LabelChanges | None:
         """The changes of a first step; None if it has not finished or its labels are missing.
         UserError if it ran on other data."""
         labels = store.soft_labels(first_step)
@@ -58,7 +58,7 @@ class Relabelled:
         check_results([first_step], store, data)
         before = data.train.labels
         after, probability = labels.argmax(axis=1), labels.max(axis=1)
-        return Relabelled(data.class_names, _files(data), before, after, probability)
+        return LabelChanges(data.class_names, _files(data), before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
         """Indices of the images relabelled from one class to another, by decreasing probability."""
@@ -73,16 +73,16 @@ def _files(data: LabelledData) -> ImageFiles:
     return data.train.images
 
 
-def drawn_for(names: Sequence[str], origin: dict) -> str:
+def drawn_for(names: Sequence[str], setting: Setting) -> str:
     """The stand-in's drawings of these classes, as a sentence; empty for other data."""
-    if origin["data"] != CLOTHING1M_STANDIN:
+    if setting.data != CLOTHING1M_STANDIN:
         return ""
     drawn = (f"a {name} is {glyph(name)}" for name in names)
     return f" The stand-in draws no clothes: {', '.join(drawn)}."
 
 
 @dataclass(frozen=True)
-class RelabelledFigure(FirstStepImages):
+class LabelChangesFigure(FirstStepImages):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
 
     Parameters
@@ -104,7 +104,7 @@ class RelabelledFigure(FirstStepImages):
             f"the highest and the two with the lowest probability of {self.after}."
         )
 
-    def page(self, store: RunStore, origin: dict) -> Page:
+    def page(self, store: RunStore, setting: Setting) -> Page:
         """The images shown and their probabilities."""
         rows, total = self._rows(store)
         shown = [(row["end"], [row["key"], f"{row['probability']:.3f}"]) for row in rows]
@@ -112,28 +112,25 @@ class RelabelledFigure(FirstStepImages):
             f"The paper's {self.title} shows such images of Clothing1M. By inspection, Section 5.8 "
             "finds labels of high probability correct and labels of low probability wrong."
         )
-        notes = [self._footnote(origin, total), paper]
+        notes = [self._footnote(setting, total), paper]
         return Page(self.title, self.caption, notes, [Grid(["image", "probability"], shown)])
 
-    def data(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, setting: Setting) -> dict:
         """The images shown, and the number of images moved from one class to the other."""
         rows, total = self._rows(store)
         return {
-            "figure": self.number,
-            **origin,
-            "complete": total is not None,
-            "caption": self.caption,
+            **self.head(setting, total is not None),
             "moved": total,
             "images": rows,
         }
 
-    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:
         """The drawing, and the images shown as CSV."""
         rows, total = self._rows(store)
         table = [["preset", "data", "end", "key", "before", "after", "probability"]]
-        table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
+        table += [[setting.preset, setting.data, *row.values()] for row in rows]
         heading = f"{self.title}: {self.before} → {self.after}"
-        if origin["data"] == CLOTHING1M_STANDIN:
+        if setting.data == CLOTHING1M_STANDIN:
             heading += " (stand-in)"
         images = [
             Captioned(
@@ -142,17 +139,17 @@ class RelabelledFigure(FirstStepImages):
             )
             for row in rows
         ]
-        shape, footnote = (1, 2 * IMAGES_PER_END), self._footnote(origin, total)
+        shape, footnote = (1, 2 * IMAGES_PER_END), self._footnote(setting, total)
         drawing = draw_images(images, shape, (5.2, 2.6), heading, footnote)
         return {**drawing, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """The images shown, from left to right, and the number moved; None before the run."""
-        relabelled = Relabelled.by(store, self.first_step, self.load)
-        if relabelled is None:
+        changes = LabelChanges.by(store, self.first_step, self.load)
+        if changes is None:
             return [], None
-        names, images = relabelled.class_names, relabelled.images
-        moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
+        names, images = changes.class_names, changes.images
+        moved = changes.pair(class_index(self.before, names), class_index(self.after, names))
         top = moved[:IMAGES_PER_END]
         bottom = moved[max(IMAGES_PER_END, len(moved) - IMAGES_PER_END) :]
         return [
@@ -161,14 +158,14 @@ class RelabelledFigure(FirstStepImages):
                 "key": images.keys[i],
                 "before": self.before,
                 "after": self.after,
-                "probability": float(relabelled.probability[i]),
+                "probability": float(changes.probability[i]),
             }
             for end, chosen in (("top", top), ("bottom", bottom))
             for i in chosen
         ], len(moved)
 
-    def _footnote(self, origin: dict, total: int | None) -> str:
+    def _footnote(self, setting: Setting, total: int | None) -> str:
         moved = f"{total} images were relabelled {self.before} → {self.after}"
         progress = "not finished yet" if total is None else moved
-        key = drawn_for((self.before, self.after), origin)
-        return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
+        key = drawn_for((self.before, self.after), setting)
+        return f"Preset {setting.preset}, data {setting.data}; {progress}.{key}"

@@ -5,7 +5,7 @@ import pytest
 from chainer import serializers
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.soft_labels import RULES, LabelStore
+from chainer_jo.method.soft_labels import RULES, SoftLabels
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 
@@ -32,7 +32,7 @@ NOISY = np.arange(N) % C
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 25])
 def test_soft_labels_are_the_mean_of_the_last_epochs(average, count):
     history = epochs(count)
-    store = LabelStore(NOISY, C, "soft", average=average)
+    store = SoftLabels(NOISY, C, "soft", average=average)
     for probabilities in history:
         feed(store, probabilities)
     store.update()
@@ -45,7 +45,7 @@ def test_soft_labels_are_the_mean_of_the_last_epochs(average, count):
 
 def test_images_not_seen_keep_their_latest_probabilities():
     first, second = epochs(2)
-    store = LabelStore(NOISY, C, "soft", average=1)
+    store = SoftLabels(NOISY, C, "soft", average=1)
     feed(store, first)
     store.write(np.array([4, 5]), second[4:6])
     store.end_epoch()
@@ -56,7 +56,7 @@ def test_images_not_seen_keep_their_latest_probabilities():
 
 def test_hard_labels_are_the_arg_max_of_the_mean():
     history = epochs(5)
-    store = LabelStore(NOISY, C, "hard", average=3)
+    store = SoftLabels(NOISY, C, "hard", average=3)
     for probabilities in history:
         feed(store, probabilities)
     store.update()
@@ -67,7 +67,7 @@ def test_hard_labels_are_the_arg_max_of_the_mean():
 @pytest.mark.parametrize("top", [1, 5, 1000])
 def test_top_replaces_those_that_disagree_most(top):
     history = epochs(4)
-    store = LabelStore(NOISY, C, "top", top=top, average=10)
+    store = SoftLabels(NOISY, C, "top", top=top, average=10)
     for probabilities in history:
         feed(store, probabilities)
     store.update()
@@ -83,11 +83,11 @@ def test_top_replaces_those_that_disagree_most(top):
 @pytest.mark.parametrize("rule, average", [("soft", 3), ("soft", None), (None, None)])
 def test_continues_from_a_snapshot(tmp_path, rule, average):
     history = epochs(6)
-    whole = LabelStore(NOISY, C, rule, average=average)
+    whole = SoftLabels(NOISY, C, rule, average=average)
     for probabilities in history[:4]:
         feed_maybe(whole, probabilities, rule)
     serializers.save_npz(tmp_path / "store.npz", whole)
-    continued = LabelStore(np.zeros(N, int), C, rule, average=average)
+    continued = SoftLabels(np.zeros(N, int), C, rule, average=average)
     serializers.load_npz(tmp_path / "store.npz", continued)
     for store in (whole, continued):
         for probabilities in history[4:]:
@@ -110,7 +110,7 @@ def feed_maybe(store, probabilities, rule):
 ])  # fmt: skip
 def test_refuses_unknown_rules(keywords):
     with pytest.raises(UserError, match="expected"):
-        LabelStore(NOISY, C, **keywords)
+        SoftLabels(NOISY, C, **keywords)
 
 
 def assigned(store, mean):
@@ -130,14 +130,14 @@ def undefined(store, mean):
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_refuses_a_rule_that_does_not_write_labels(monkeypatch, rule, message):
     monkeypatch.setitem(RULES, "mine", rule)
-    store = LabelStore(NOISY, C, "mine")
+    store = SoftLabels(NOISY, C, "mine")
     feed(store, epochs(1)[0])
     with pytest.raises(UserError, match=f"label rule {message}"):
         store.update()
 
 
 def test_labels_of_a_network_that_diverged_are_not_the_rules_fault():
-    store = LabelStore(NOISY, C, "soft")
+    store = SoftLabels(NOISY, C, "soft")
     feed(store, np.full((N, C), np.nan, np.float32))
     store.update()
     assert np.isnan(store.soft_labels).all()

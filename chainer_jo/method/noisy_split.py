@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from chainer_jo import seeds
+from chainer_jo.data import cifar10n
 from chainer_jo.data.image_data import ImageData, check_labels, described
 from chainer_jo.data.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
@@ -19,19 +20,20 @@ from chainer_jo.method.accuracy import accuracy
 MEAN_COLOUR_IMAGES = 500
 #: Fraction of the training images that is held out for validation (Section 5.1).
 VALIDATION_FRACTION = 0.1
+#: Noise of a label set that people gave (CIFAR-10N), and noise drawn by class with its T.
+HUMAN = tuple(f"{origin}-{name}" for origin in ("human", "drawn") for name in cifar10n.LABEL_SETS)
 #: Kinds of noise that are not injected into true labels; injected ones are in `noise.MODELS`.
-NOISE_KINDS = ("none", "pseudo", "real")
+NOISE_KINDS = ("none", "pseudo", "real", *HUMAN)
 
 
 @dataclass(frozen=True)
-class Data:
+class ImageSelection:
     """Images of a run: the data set ``name``, or the first ``train_per_class`` and
     ``test_per_class`` images of every class.
 
     Images of various sizes are resized to ``resize`` x ``resize`` pixels and cropped to the middle
     ``crop`` x ``crop`` (Section 5.2). Images of one size may be shrunk: ``shrink`` x ``shrink``
-    pixels become their mean. One fold of `LabelledData` may be left out of training and classified
-    instead.
+    pixels become their mean.
     """
 
     name: str
@@ -40,7 +42,6 @@ class Data:
     resize: int | None = None
     crop: int | None = None
     shrink: int | None = None
-    left_out: int | None = None
 
     @property
     def square(self) -> tuple[int, int]:
@@ -52,7 +53,8 @@ class Data:
 
 @dataclass(frozen=True)
 class Noise:
-    """Label noise: kind and rate r; for pseudo labels (PL-CIFAR) the features that were clustered.
+    """Label noise: kind and rate r; for pseudo labels (PL-CIFAR) the features that were clustered,
+    for labels of people (CIFAR-10N) the digest of their file.
 
     The kind ``real`` is the noise of labels that come with the images (Clothing1M).
     """
@@ -60,6 +62,7 @@ class Noise:
     kind: str = "none"
     rate: float = 0.0
     features: str | None = None
+    label_file: str | None = None
 
     def __post_init__(self) -> None:
         kinds = (*NOISE_KINDS, *noise.MODELS)
@@ -72,24 +75,24 @@ class Noise:
 
     @property
     def short(self) -> str:
-        """Abbreviation in names of runs: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
-        names = {"none": "clean", "pseudo": "pl", "real": "real"}
+        """Abbreviation in names of runs: ``sn30``, ``pl``, ``real``, ``clean``, ``human-worse``."""
+        names = {kind: kind for kind in NOISE_KINDS} | {"none": "clean", "pseudo": "pl"}
         name = names.get(self.kind) or noise.MODELS[self.kind].short
         return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
-class Task:
+class NoisySplit:
     """Training, validation and test images of one run, their noisy labels, and the prior p.
 
     Parameters
     ----------
-    wanted : images to use.
+    selection : images to use.
     label_noise : noise to inject.
     seed : seed of the trial, for split and noise.
     data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
         `LabelledData`, whose training labels are noisy.
-    pseudo_labels : returns pseudo labels (N,) of all training images of the data set (PL-CIFAR).
-    uniform_prior : True for a uniform p (eq. 10) also with ``real`` noise.
+    given_labels : returns labels (N,) of all training images of the data set: pseudo labels
+        (PL-CIFAR), or ``HUMAN`` ones, which the validation images have as well.
 
     Attributes
     ----------
@@ -105,24 +108,23 @@ class Task:
 
     def __init__(
         self,
-        wanted: Data,
+        selection: ImageSelection,
         label_noise: Noise,
         seed: int,
         data: ImageData | LabelledData,
-        pseudo_labels: Callable[[], np.ndarray] | None = None,
-        uniform_prior: bool = False,
+        given_labels: Callable[[], np.ndarray] | None = None,
     ) -> None:
-        if data.name != wanted.name:
-            raise UserError(f"data set {data.name!r}: this run needs {wanted.name!r}")
-        self.wanted = wanted
+        if data.name != selection.name:
+            raise UserError(f"data set {data.name!r}: this run needs {selection.name!r}")
+        self.selection = selection
         self.label_noise = label_noise
-        used = as_used(data, wanted)
+        used = as_used(data, selection)
         self.fingerprint = used.fingerprint()
-        pseudo = None
-        if pseudo_labels and label_noise.kind == "pseudo" and isinstance(data, ImageData):
-            pseudo = pseudo_labels()[data.first("train", wanted.train_per_class)]
+        given, wanted = None, label_noise.kind in ("pseudo", *HUMAN)
+        if given_labels and wanted and isinstance(data, ImageData):
+            given = given_labels()[data.first("train", selection.train_per_class)]
         if isinstance(used, ImageData):
-            sets = _split_with_noise(used, label_noise, seed, pseudo)
+            sets = _split_with_noise(used, label_noise, seed, given)
         else:
             sets = used
         self.class_names = sets.class_names
@@ -131,8 +133,7 @@ class Task:
         self.evaluation_sets = {"validation": sets.validation}
         if sets.test:
             self.evaluation_sets["test"] = sets.test
-        uniform = uniform_prior or label_noise.kind != "real"
-        self.prior = _uniform(sets) if uniform else _frequencies(sets, wanted.left_out)
+        self.prior = _frequencies(sets) if label_noise.kind == "real" else _uniform(sets)
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @cached_property
@@ -141,13 +142,17 @@ class Task:
         for images on disk the mean colour, float64 (3,) in [0, 255]."""
         images = self.train.images
         if isinstance(images, ImageFiles):
-            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.wanted.square)
+            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.selection.square)
         return augmentation.mean_image(images)
 
     @property
     def transition_matrix(self) -> np.ndarray:
-        """True T (c, c) of the injected noise, T_ij = p(noisy j | true i)."""
+        """True T (c, c) of the injected noise, T_ij = p(noisy j | true i); of ``HUMAN`` noise the
+        frequencies among the training images."""
         kind, rate = self.label_noise.kind, self.label_noise.rate
+        if kind in HUMAN:
+            train = self.train
+            return noise.observed_matrix(train.true_labels, train.labels, self.num_classes)
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
         matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
         if getattr(matrix, "shape", None) != shape:
@@ -155,35 +160,35 @@ class Task:
         return matrix
 
 
-def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
-    """The images that a run uses: the first of every class, shrunk, or those not left out."""
-    if isinstance(data, LabelledData) and wanted.left_out is not None:
-        data = data.without(wanted.left_out)
-    data = data.subset(wanted.train_per_class, wanted.test_per_class)
-    return data.shrunk(wanted.shrink) if wanted.shrink else data
+def as_used(data: ImageData | LabelledData, selection: ImageSelection) -> ImageData | LabelledData:
+    """The images that a run uses: the first of every class, shrunk."""
+    data = data.subset(selection.train_per_class, selection.test_per_class)
+    return data.shrunk(selection.shrink) if selection.shrink else data
 
 
 def _split_with_noise(
-    data: ImageData, label_noise: Noise, seed: int, pseudo_labels: np.ndarray | None
+    data: ImageData, label_noise: Noise, seed: int, given: np.ndarray | None
 ) -> LabelledData:
-    """Training images with noisy labels, and validation and test images with true ones."""
+    """Training images with noisy labels, and validation and test images with true ones; validation
+    images with noisy ones under ``HUMAN`` noise."""
     images, labels = data.part("train")
     rng = seeds.generator(seed, "split")
     train, validation = split(labels, data.num_classes, rng)
-    kind, noisy = label_noise.kind, labels[train]
+    kind, noisy, held_out = label_noise.kind, labels[train], labels[validation]
     if kind in noise.MODELS:
         rng = seeds.generator(seed, "noise")
         noisy = noise.MODELS[kind].draw(noisy, label_noise.rate, data.class_names, rng)
         check_labels(f"noise {kind!r}", noisy, len(train), data.num_classes)
-    elif kind == "pseudo":
-        if pseudo_labels is None:
-            raise ValueError("noise 'pseudo': no labels, expected a function that gives them")
-        noisy = pseudo_labels[train]
+    elif kind in ("pseudo", *HUMAN):
+        if given is None:
+            raise ValueError(f"noise {kind!r}: no labels, expected a function that gives them")
+        noisy = given[train]
+        held_out = given[validation] if kind in HUMAN else held_out
     return LabelledData(
         data.name,
         data.class_names,
         Labelled(images[train], noisy, labels[train]),
-        Labelled(images[validation], labels[validation], labels[validation]),
+        Labelled(images[validation], held_out, labels[validation]),
         Labelled(data.test_images, data.test_labels, data.test_labels),
     )
 
@@ -194,12 +199,9 @@ def _uniform(data: LabelledData) -> np.ndarray:
     return np.full(classes, 1 / classes, np.float32)
 
 
-def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
+def _frequencies(data: LabelledData) -> np.ndarray:
     """Distribution of the noisy labels as p (c,) (Section 5.8)."""
     frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
-    if left_out is not None:
-        # All images of a class may be in the fold that is left out.
-        frequencies = np.maximum(frequencies, 1)
     if not frequencies.all():
         missing = data.class_names[int(frequencies.argmin())]
         raise UserError(

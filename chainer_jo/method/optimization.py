@@ -1,0 +1,25 @@
+"""Settings of SGD in Algorithm 1."""
+
+from dataclasses import dataclass
+
+from chainer_jo.errors import UserError
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """Momentum SGD: the learning rate is divided by 10 after each of the epochs ``drops``."""
+
+    epochs: int
+    learning_rate: float
+    drops: tuple[int, ...] = ()
+    batch_size: int = 128
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    pad: int = 4
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise UserError(f"{self.epochs} epochs: expected at least 1")
+        if not self.learning_rate > 0:
+            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")

@@ -1,0 +1,39 @@
+"""Settings of a run's computation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainer_jo.reproduction.running.starting_labels import PseudoSource
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the computation, which change a result by rounding at most.
+
+    Parameters
+    ----------
+    device : "cpu" or "cuda" or "cuda:N".
+    engine : the backend of convolutions; see `chainer_jo.engine.backend.choose_backend`.
+    graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
+    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
+    snapshot_seconds : least time between two checkpoints.
+    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
+    pseudo : source of pseudo labels.
+    human : file of the labels of people, CIFAR-10_human.pt.
+    weights : file of the pretrained weights that descriptions name.
+    workers : processes that decode images on disk; None: one per core less one.
+    verbose : True to show Chainer's PrintReport and ProgressBar.
+    """
+
+    device: str = "cpu"
+    engine: str = "auto"
+    graph: bool = True
+    deadline: float | None = None
+    snapshot_seconds: float = 20.0
+    snapshot_steps: int = 2000
+    pseudo: PseudoSource = PseudoSource()
+    human: str | None = None
+    weights: str | None = None
+    workers: int | None = None
+    verbose: bool = False

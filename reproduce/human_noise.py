@@ -1,0 +1,120 @@
+"""The method on labels of people (CIFAR-10N), next to the same noise drawn by class.
+
+An addition: the paper has no such table. `--labels` is a copy of CIFAR-10_human.pt (J. Wei et al.,
+ICLR 2022, licence CC BY-NC 4.0); the images are CIFAR-10's official ones.
+"""
+
+from dataclasses import replace
+
+from chainer_jo.reproduction.commands import human_labels_main
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.paper import published_cifar10n as published
+from chainer_jo.reproduction.paper.settings import hyper_parameters
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures import cell
+from chainer_jo.reproduction.tables_and_figures.grid import Grid
+from chainer_jo.reproduction.tables_and_figures.output import Page
+from chainer_jo.reproduction.tables_and_figures.table import Block, Table
+from chainer_jo.reproduction.tables_and_figures.table_layouts import ACCURACIES, validation
+
+METHODS = {"cross_entropy": "Cross entropy", "forward": "Forward, true T", "joint": "Joint"}
+#: The paper's two pairs of alpha and beta, both with learning rate 0.03.
+PAIRS = [hyper_parameters("symmetric", 0.3), hyper_parameters("asymmetric")]
+#: The pair of all rows, chosen before any of them by `choice`; docs/history.md has the rule.
+CHOSEN = PAIRS[0]
+NOTE = (
+    "An addition, not a table of the paper. People: labels of CIFAR-10N (J. Wei et al., ICLR 2022, "
+    "CC BY-NC 4.0). By class: drawn with the transition matrix T of these labels, so that errors "
+    "do not follow the appearance of images. Difference: people minus by class, the cost of real "
+    "noise. Best: first epoch with the highest accuracy on the validation images, which have noisy "
+    "labels. Forward has the true T, as from an oracle. Recovery: as in Table 1."
+)
+PUBLISHED = (
+    "Published test accuracy (%), best epoch on the test set, quoted. Not comparable with the rows "
+    "above: other networks, and 50,000 training images versus 45,000"
+)
+
+
+class HumanNoise(Table):
+    """The table after the paper's in lists of outputs, with published numbers below."""
+
+    name = "human_noise"
+    title = "Labels of people"
+
+    def page(self, store: RunStore, origin: dict) -> Page:
+        page, sets = super().page(store, origin), published.LABEL_SETS
+        groups = [(source, len(sets)) for source in published.SOURCES]
+        quoted = Grid(sets * len(groups), published.ROWS, PUBLISHED, groups)
+        return replace(page, grids=[*page.grids, quoted])
+
+
+def best_on_test(store: RunStore, run: Experiment) -> float:
+    """The highest test accuracy (percent) of all epochs."""
+    return 100 * max(epoch["test"] for epoch in store.log(run))
+
+
+COLUMNS = {"human": "people", "drawn": "by class", "difference": "difference"}
+#: Rows of every method, and what they show of each accuracy.
+SCORES = {
+    which: [cell.score(which, accuracy) for accuracy in ACCURACIES] for which in ("best", "last")
+}
+SCORES["best on test"] = [best_on_test, None]
+
+
+def choice(study: Study) -> Block:
+    """Noisy validation accuracy of both pairs on random1, trial 0."""
+    runs = [[study.joint("human-random1", 0.0, 0, **vars(pair))] for pair in PAIRS]
+    row = {"label_set": "random1", "score": "validation"}
+    cells = [cell.Cell(row, vars(p), r, validation) for p, r in zip(PAIRS, runs, strict=True)]
+    headers = [f"α = {pair.alpha:g}, β = {pair.beta:g}" for pair in PAIRS]
+    title = "Choice of α and β: accuracy (%) on noisy validation labels at the last epoch, trial 0"
+    return Block(headers, [("random1, joint", cells)], title, best="row")
+
+
+def compared(study: Study, label_set: str, method: str, score: str, quantities: list) -> list:
+    """Cells of people, by class, and their difference, for each of ACCURACIES."""
+    runs = {}
+    for origin in ("human", "drawn"):
+        noise, trials = (f"{origin}-{label_set}", 0.0), study.comparison_trials()
+        if method == "joint":
+            runs[origin] = [study.joint(*noise, trial, **vars(CHOSEN)) for trial in trials]
+        else:
+            runs[origin] = [study.baseline(method, *noise, trial) for trial in trials]
+    row = {"label_set": label_set, "method": method, "score": score}
+    cells: list[cell.Cell | None] = []
+    for accuracy, quantity in zip(ACCURACIES, quantities, strict=True):
+        people, drawn, both = ({"accuracy": accuracy, "noise": noise} for noise in COLUMNS)
+        cells += (
+            [
+                cell.Cell(row, people, runs["human"], quantity),
+                cell.Cell(row, drawn, runs["drawn"], quantity),
+                cell.Difference(row, both, runs["human"], quantity, minus=runs["drawn"]),
+            ]
+            if quantity
+            else [None, None, None]
+        )
+    return cells
+
+
+def comparison(study: Study, label_set: str) -> Block:
+    """The methods on one label set."""
+    before = [None, cell.noisy_labels_right]
+    rows = [("Noisy labels", compared(study, label_set, "cross_entropy", "before", before))]
+    for method, name in METHODS.items():
+        for score, quantities in SCORES.items():
+            cells = compared(study, label_set, method, score, quantities)
+            rows.append((f"{name}, {score}", cells))
+    groups = [(name, len(COLUMNS)) for name in ACCURACIES.values()]
+    return Block([*COLUMNS.values()] * len(ACCURACIES), rows, label_set, groups)
+
+
+def table(study: Study) -> Table:
+    blocks = [choice(study), *(comparison(study, name) for name in published.LABEL_SETS)]
+    caption = f"Accuracy (%) on labels of people and on labels drawn by class; {trained_on(study)}."
+    return HumanNoise(15, caption, blocks, NOTE)
+
+
+if __name__ == "__main__":
+    human_labels_main(table, __doc__)
