@@ -72,9 +72,8 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
         assert [line["row"] for line in csv.DictReader(file)] == [str(row["row"]) for row in rows]
     wrong = int((train.labels != train.true_labels).sum())
     left = int((half_of_them(train.labels, train.true_labels) != train.true_labels).sum())
-    assert f"{wrong} of 180 labels were wrong before the first step, {left} after" in (
-        figure.text(store, SETTING)
-    )
+    said = figure.text(store, SETTING)
+    assert f"{wrong - left} of {wrong} wrong labels corrected, 0 of {180 - wrong} right" in said
 
 
 def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):

@@ -136,20 +136,3 @@ def test_own_images_from_example_to_prediction(tmp_path, monkeypatch):
     for command in chain:
         assert own_images.run(*shlex.split(command)[1:]) == 0
     assert (tmp_path / "corrected" / "report.html").exists()
-
-
-def long_lines(page: str) -> list[str]:
-    """Lines of more than 120 characters outside of tables and code."""
-    without_code = re.sub(r"(?ms)^( *)```.*?^\1```|^ {4,}\S[^\n]*", "", page)
-    rows = (line for line in without_code.splitlines() if not line.lstrip().startswith("|"))
-    return [line for line in rows if len(line) > 120]
-
-
-def test_tables_and_code_may_have_long_lines():
-    long = "word " * 30
-    assert long_lines(f"{long}\n| {long} |\n\n    {long}\n```\n{long}\n```\n") == [long]
-
-
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "results" / "README.md"])
-def test_lines_of_prose_are_short(page):
-    assert long_lines(page.read_text(encoding="utf-8")) == []

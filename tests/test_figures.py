@@ -154,9 +154,6 @@ def test_the_papers_curves():
     other = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
     assert {e.noise.rate for e in other.experiments} == {0.3, 0.7}
     assert "r = 0.3, 0.7" in other.conditions
-    drops = dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr/10")
-    lines = {}, drops, {STUDY.epochs(70): "updates start"}
-    assert tuple(figure_of(n).vertical_lines for n in (2, 3, 4)) == lines
 
 
 def test_without_features_the_other_curves_are_drawn(store, tmp_path):
@@ -190,20 +187,73 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
 
 
 def drawn(figure, store, monkeypatch):
-    """The axes of a figure, and what is inside and above them."""
+    """The axes of a figure, from top to bottom."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
     figure.extra_files(store, SETTING)
-    axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
-    return axes, further
+    return kept[0].axes
+
+
+def test_events_are_of_all_curves_or_of_those_that_have_them():
+    events = figure_of(3).events
+    assert [event[:2] for event in events] == [
+        (STUDY.epochs(200), "lr/10"), (STUDY.epochs(400), "lr/10"),
+    ]  # fmt: skip
+    assert all(event.curves == set(range(6)) for event in events)
+    assert [event[:2] for event in figure_of(4).events] == [(STUDY.epochs(70), "updates start")]
+    assert figure_of(2).events == []
+    learning = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
+    assert {event.text: event.curves for event in learning.events} == {
+        "lr/10": {0, 2}, "updates start": {1},
+    }  # fmt: skip
 
 
 def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch):
     figure = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
-    axes, _ = drawn(figure, store, monkeypatch)
-    places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts[:3]}
-    assert [*places] == [*figure.vertical_lines] == [10, 18, 20]
+    axes, *_ = drawn(figure, store, monkeypatch)
+    places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts}
+    assert [*places] == [10, 18, 20]
     assert places[10] == places[18] > places[20]
+    first_step = axes.lines[1].get_color()
+    assert [text.get_color() for text in axes.texts] == [plot.MUTED, first_step, plot.MUTED]
+
+
+def test_learning_curves_have_a_panel_for_each_noise_rate(store, monkeypatch):
+    build = importlib.import_module("learning_curves").figure
+    figure = build(replace(STUDY, noise_rates=(0.5, 0.7)))
+    panels = drawn(figure, store, monkeypatch)
+    assert [axes.get_title("left") for axes in panels] == ["r=0.5", "r=0.7"]
+    assert panels[0].lines[0].get_color() == panels[1].lines[0].get_color()
+    assert figure.layout.title == "Learning curves: test accuracy, symmetric noise r = 0.5, 0.7"
+
+
+def test_the_entropy_of_the_noise_is_drawn_until_the_first_drop(store, monkeypatch):
+    """Figure 3: under symmetric noise of r = 0.9 a label has 2.27 nats. A second panel has the
+    small losses, on a logarithmic axis."""
+    figure = figure_of(3)
+    for curve in figure.curves:
+        for run in curve.experiments:
+            log(store, run, [0.01] * curve.length, key="cross_entropy")
+    linear, small = drawn(figure, store, monkeypatch)
+    ends = [
+        lines.get_segments()[0].tolist()
+        for lines in linear.collections
+        if lines.get_linestyle()[0][1]
+    ]
+    assert len(ends) == 5 and not small.collections[6:]
+    assert ends[-1] == [[0, pytest.approx(2.265, abs=1e-3)], [STUDY.epochs(200), ends[-1][1][1]]]
+    assert (linear.get_yscale(), small.get_yscale()) == ("linear", "log")
+
+
+def test_a_single_trial_has_moving_means(store, runs, monkeypatch):
+    """Means over a twentieth of the epochs, as the claims have them."""
+    run = Study(HALF, "digits").plain("symmetric", 0.5, 0, 0.2, 160)
+    log(store, run, [0.2, 0.4] * 20)
+    figure = Figure(2, "", "test", [Curve("lr=0.2", [run])], "", moving_means=True)
+    (axes,) = drawn(figure, store, monkeypatch)
+    assert len(axes.lines[0].get_ydata()) == 40
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), 30)
+    assert axes.lines[1].get_xdata().tolist() == [n + 1.5 for n in range(39)]
 
 
 @pytest.mark.parametrize("ends", [(0.95, 0.945, 0.5, 0.8, 0.65), (0.95, 0.9, 0.85, 0.8, 0.75)])
@@ -214,9 +264,32 @@ def test_curves_that_lie_on_each_other_are_magnified(ends, store, monkeypatch):
     for curve, end in zip(figure.curves, ends, strict=True):
         for run in curve.experiments:
             log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
-    axes, (_, *windows) = drawn(figure, store, monkeypatch)
-    assert axes.lines and len(windows) == (ends[1] == 0.945)
-    for window in windows:
-        assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
-        low, high = window.get_ylim()
-        assert 90 < low < 94.5 and 95 < high < 98
+    return figure
+
+
+def figure4_of(store, *ends):
+    """Figure 4, whose rules end at these label accuracies."""
+    figure, start = figure_of(4), STUDY.epochs(70)
+    for curve, end in zip(figure.curves, ends, strict=True):
+        for run in curve.experiments:
+            log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
+    return figure
+
+
+def test_the_highest_label_accuracies_are_magnified(store, monkeypatch):
+    """Two rules end within a point, the others far below; all are flat after the first update."""
+    figure = figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65)
+    whole, top = drawn(figure, store, monkeypatch)
+    assert [round(line.get_ydata()[-1], 1) for line in top.lines[:2]] == [95.0, 94.5]
+    assert [line.get_color() for line in top.lines[:2]] == [
+        line.get_color() for line in whole.lines[:2]
+    ]
+    low, high = top.get_ylim()
+    assert 90 < low < 94.5 and 95 < high < 98
+    start = STUDY.epochs(70)
+    assert start < whole.get_xlim()[1] < figure.curves[0].length
+
+
+def test_a_panel_that_would_not_magnify_is_left_out(store, monkeypatch):
+    """No rule ends close to the best one."""
+    assert len(drawn(figure4_of(store, 0.95, 0.88, 0.85, 0.8, 0.75), store, monkeypatch)) == 1

@@ -145,6 +145,20 @@ def test_the_readme_says_how_far_ahead_of_forward_the_method_is():
     assert f"holds: {said} over Forward" in words("docs", "summary.md")
 
 
+def test_the_readmes_verdicts_are_those_of_the_claims():
+    both = {
+        "symmetric-test-is-better": ("holds", "holds"),
+        "symmetric-recovery-is-better": ("holds", "holds"),
+        "high-rate-keeps": ("holds", "does not hold"),
+        "high-rate-does-not-memorize": ("does not hold", "does not hold"),
+        "asymmetric-ours-keeps": ("holds", "holds"),
+        "asymmetric-test-is-clearly-better": ("holds", "undecided"),
+        "asymmetric-recovery-is-clearly-better": ("in part", "undecided"),
+    }
+    found = {name: tuple(claim(f, name)["verdict"] for f in ("half", "digits")) for name in both}
+    assert found == both
+
+
 def test_the_readme_says_how_many_labels_of_images_become_correct():
     path = ROOT / "benchmarks/results/label_errors_of_images.json"
     records = files.read_json(path)["records"]

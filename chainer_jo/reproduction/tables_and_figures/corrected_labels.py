@@ -112,8 +112,10 @@ class CorrectedLabelsFigure(FirstStepImages):
     def _footnote(self, setting: Setting, drawn: _Drawn) -> str:
         noise = self.first_step.noise
         found = (
-            f"{drawn.before:,} of {drawn.total:,} labels were wrong before the first step, "
-            f"{drawn.after:,} after, and {drawn.either:,} before or after"
+            f"{drawn.either - drawn.after:,} of {drawn.before:,} wrong labels corrected, "
+            f"{drawn.either - drawn.before:,} of {drawn.total - drawn.before:,} right labels "
+            f"spoilt; {len(drawn.rows)} images drawn at random from the {drawn.either:,} with a "
+            "wrong label before or after the first step"
         )
         clauses = [
             str(setting),

@@ -129,13 +129,15 @@ class LabelChangesFigure(FirstStepImages):
         rows, total = self._rows(store)
         table = [["preset", "data", "end", "key", "before", "after", "probability"]]
         table += [[setting.preset, setting.data, *row.values()] for row in rows]
-        heading = f"{self.title}: {self.before} → {self.after}"
+        before, after, note = self.before, self.after, ""
         if setting.data == CLOTHING1M_STANDIN:
-            heading += " (stand-in)"
+            before, after = (glyph(name).removeprefix("the ") for name in (before, after))
+            note = " (stand-in)"
+        heading = f"{self.title}: {before} → {after}{note}"
         images = [
             Captioned(
                 open_rgb(_files(self.load()).root / row["key"]),
-                f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %",
+                f"{SURE[row['end']]}\n{after}:\n{100 * row['probability']:.1f} %",
             )
             for row in rows
         ]

@@ -153,7 +153,8 @@ def plot(
                 styles.update(zip(panel.curves, line_styles(families), strict=True))
             for place, n in enumerate(panel.curves):
                 style, first_marker = styles[n], place / len(panel.curves)
-                line = _draw(axes, all_series[n], style, first_marker, length, moving)
+                band = panel.scale != "top"
+                line = _draw(axes, all_series[n], style, first_marker, length, moving, band)
                 lines.setdefault(labels[n], line)
                 if n in secondary:
                     _draw(axes, secondary[n], {**style, **THIN}, first_marker, length, band=False)
@@ -176,8 +177,7 @@ def plot(
         handles = [*lines.values()]
         handles += [Line2D([], [], color=MUTED, **style) for style in further.values()]
         pairs = [*zip(handles, [*lines, *further], strict=True)]
-        families = {curve.family for curve in curves} - {""}
-        if len(families) in (0, len(curves)):  # else a family is a column
+        if len({curve.family for curve in curves} - {""}) in (0, len(curves)):  # else a column each
             pairs = [pair for column in range(columns) for pair in pairs[column::columns]]
         entries = title.count("\n") + 1 + math.ceil(len(pairs) / columns)
         canvas.set_size_inches(WIDTH_INCHES, sum(heights) + 0.6 + LEGEND_ROW_INCHES * entries)
@@ -237,10 +237,10 @@ def _draw(
     of the spacing, so that the markers of different curves do not overlap.
     """
     means = [trials.mean for trials in series.by_epoch]
-    epochs = np.arange(1, len(means) + 1)
+    epochs: np.ndarray = np.arange(1, len(means) + 1)
     if moving > 1:
         axes.plot(epochs, means, color=style["color"], linewidth=0.6, alpha=0.6)
-        epochs = epochs[: max(0, len(means) + 1 - moving)] + (moving - 1) / 2
+        epochs = epochs[moving - 1 :] - (moving - 1) / 2
         means = [float(np.mean(means[i : i + moving])) for i in range(len(epochs))]
     every = max(1, round(min(series.length, length) / MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
@@ -258,7 +258,7 @@ def _draw(
 
 def _set_limits(axes: Axes, panel: _Panel, all_series: Sequence[Series], length: int) -> None:
     """Limits of the vertical axis: losses from 0, or from the least mean; accuracies from the
-    lowest value after a tenth of the epochs."""
+    least mean after a tenth of the epochs."""
     axes.margins(y=0.1)
     ends = [series.by_epoch[-1].mean for series in all_series if series.epochs]
     if not ends:
@@ -266,13 +266,13 @@ def _set_limits(axes: Axes, panel: _Panel, all_series: Sequence[Series], length:
     elif panel.scale == "top":
         axes.set_ylim(min(ends) - NEAR / 2, max(ends) + NEAR / 4)
     elif panel.scale == "log":
-        lowest = min(min(value for value in line.get_ydata() if value > 0) for line in axes.lines)
+        shown = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines])
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_ylim(bottom=0.8 * lowest)
+        axes.set_ylim(bottom=0.8 * shown[shown > 0].min())
     elif "%" in axes.get_ylabel():
-        after = [t for s in all_series for t in s.by_epoch[min(s.length, length) // 10 :]]
-        axes.set_ylim(bottom=10 * (min(t.mean - (t.std or 0) for t in after) // 10))
+        after = (t.mean for s in all_series for t in s.by_epoch[min(s.epochs, length) // 10 :])
+        axes.set_ylim(bottom=10 * (min(after) // 10))
     else:
         axes.set_ylim(bottom=0)
 
@@ -294,9 +294,10 @@ def _draw_events(
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
         rows = max(row, rows)
         end = epoch + LETTER * len(event) * length
+        colour = mine[0] if len(mine) == 1 else MUTED
         axes.text(
-            epoch, 0.985 - NOTE_ROW * row / inches, f" {event}", va="top", bbox=BLANK,
-            transform=axes.get_xaxis_transform(), **{**FINE, "color": mine[0] if len(mine) == 1 else MUTED},
+            epoch, 0.985 - NOTE_ROW * row / inches, f" {event}", fontsize=FINE["fontsize"],
+            color=colour, va="top", bbox=BLANK, transform=axes.get_xaxis_transform(),
         )  # fmt: skip
     if rows:
         bottom, top = axes.get_ylim()

@@ -1,0 +1,81 @@
+"""Pointer words in the pages: a noun reads faster than a word that points back to it."""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/*.md", "results/**/*.md", "results/**/*.html", "figures/**/*.md")
+LONGEST = 120
+"""Characters of a line of prose, in pages that people edit and in the page of all results."""
+ALLOWED = 10
+"""Pointer words in all pages together."""
+
+POINTERS = re.compile(
+    r"\b(?:that of|those of|but for|besides|anew|afresh)\b"
+    r"|(?:^|\n\n|\n *(?:[-*]|\d+\.) |[.!?:][*_)\"]* |\| )[*_(\"]*(?-i:Of|By|What)\b",
+    re.IGNORECASE,
+)
+
+
+def prose(page: str) -> str:
+    """The text of a page of Markdown or HTML without code, tags, and line breaks in sentences."""
+    page = re.sub(r"(?s)<(style|script|svg|pre)\b.*?</\1>|^```.*?^```", "\n\n", page, flags=re.M)
+    page = re.sub(r"</?(?:p|li|td|th|h\d|figcaption|summary|div|tr)\b[^>]*>", "\n\n", page)
+    page = re.sub(r"`[^`\n]*`|<[^>]*>|\]\([^)]*\)", "", page)
+    return re.sub(r"(?<=\S)\n *(?=\w)", " ", html.unescape(page))
+
+
+def pointers(page: str) -> Iterator[str]:
+    """Each pointer word of a page, with the words that follow."""
+    text = prose(page)
+    for match in POINTERS.finditer(text):
+        yield " ".join(text[match.start() : match.end() + 40].split())
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [
+        ("The accuracy is that\nof the digits, but for one seed.", 2),
+        ("It ends. What it learns is stored.\n\n- By class, all are there.", 2),
+        ("Sorted by class; it says what it is. `that of`\n\n```\nbut for\n```\n", 0),
+        ("<p>Of <b>ten</b> runs</p><td>What is left</td><script>but for</script>", 2),
+    ],
+)
+def test_counts_words_in_prose_only(page, number):
+    assert len(list(pointers(page))) == number
+
+
+def test_pages_have_few_pointer_words():
+    paths = sorted({path for pattern in PAGES for path in ROOT.glob(pattern)})
+    found = [
+        f"{path.relative_to(ROOT)}: {pointer}"
+        for path in paths
+        for pointer in pointers(path.read_text(encoding="utf-8"))
+    ]
+    assert len(found) <= ALLOWED, "\n".join([f"{len(found)} pointer words:", *found])
+
+
+def long_lines(page: str) -> list[str]:
+    """Lines that are too long outside of tables and code."""
+    without_code = re.sub(r"(?ms)^( *)```.*?^\1```|^ {4,}\S[^\n]*", "", page)
+    rows = (line for line in without_code.splitlines() if not line.lstrip().startswith("|"))
+    return [line for line in rows if len(line) > LONGEST]
+
+
+def test_tables_and_code_may_have_long_lines():
+    long = "word " * 30
+    assert long_lines(f"{long}\n| {long} |\n  | {long} |\n\n    {long}\n```\n{long}\n```\n") == [
+        long
+    ]
+
+
+@pytest.mark.parametrize("pages", ["README.md", "docs/*.md", "results/README.md"])
+def test_pages_have_short_lines(pages):
+    paths = sorted(ROOT.glob(pages))
+    assert paths
+    found = {path.name: long_lines(path.read_text(encoding="utf-8")) for path in paths}
+    assert {name: lines for name, lines in found.items() if lines} == {}
