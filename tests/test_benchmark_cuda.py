@@ -1,47 +1,30 @@
-"""What the GPU benchmark computes without a GPU."""
+"""benchmarks/train_step.py: what it computes of a GPU without one, and a run on the CPU."""
 
-import gc
 import json
-import runpy
 import sys
-import time
-import weakref
-from itertools import repeat
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import engines_cuda as engines
 import machine_cuda
-import numpy as np
 import pytest
 import train_step
 import workload
 from processes import ROOT, run
 from worker import WorkerEnded
 
+from chainer_jo.reproduction.experiments import presets
 
-def test_speeds_follow_from_times():
-    entry = {"name": "chainer_jo/mixed-graph", "median_s": 0.002}
-    lines = engines.annotate({"network": "paper", "batch": 128, "entries": [entry]})
-    assert entry["images_per_s"] == 64_000
-    assert entry["seconds_per_epoch"] == pytest.approx(0.703125)
-    assert "64000" in lines[1] and "0.703" in lines[1]
+
+def elapsed(first, last):
+    return last.milliseconds - first.milliseconds
 
 
 def test_the_time_of_a_step_is_the_devices():
     """Each takes 3 ms there, whatever Python takes to ask for it; what is taken before it is timed
     is not counted."""
     done, free = [], iter([1000, 400])
-
-    class Event:
-        def __init__(self):
-            self.milliseconds = 3.0 * len(done)
-
-        def synchronize(self):
-            pass
-
-    elapsed = lambda first, last: last.milliseconds - first.milliseconds  # noqa: E731
-    step = engines.DeviceStep(lambda: lambda: done.append(1), Event, elapsed, lambda: next(free))
+    event = lambda: SimpleNamespace(milliseconds=3.0 * len(done), synchronize=int)  # noqa: E731
+    step = engines.DeviceStep(lambda: lambda: done.append(1), event, elapsed, lambda: next(free))
     assert len(done) == engines.WARM_UP
     timed = step.time()
     assert timed == {"seconds": pytest.approx(0.003), "peak_bytes": 600}
@@ -84,7 +67,7 @@ def test_several_models_take_turns_on_their_streams_and_their_steps_count_each()
     step = engines.DeviceStep(
         lambda: engines.together(build, [Stream(i) for i in range(3)]),
         rounds,
-        lambda first, last: last.milliseconds - first.milliseconds,
+        elapsed,
         lambda: next(clock),
         count=3,
     )
@@ -92,51 +75,11 @@ def test_several_models_take_turns_on_their_streams_and_their_steps_count_each()
     assert done[:4] == [(0, 0), (1, 1), (2, 2), (0, 0)]
 
 
-def test_an_idle_device_is_a_moment_after_all_its_work():
-    waited = []
-    first = engines.IdleDevice(lambda: waited.append(time.sleep(0.01)))
-    last = engines.IdleDevice(lambda: waited.append(time.sleep(0.02)))
-    assert len(waited) == 2 and 20 <= engines.milliseconds(first, last) < 1000
-
-
-def test_what_pytorchs_graph_reads_is_kept(monkeypatch):
-    """Or else other arrays come to lie there, and labels are none any more."""
-    for name in ("torch", "torch.nn", "torch.nn.functional", "torch_network"):
-        monkeypatch.setitem(sys.modules, name, MagicMock())
-    labels = np.zeros(3)
-    known = weakref.ref(labels)
-    captured = runpy.run_path(ROOT / "benchmarks" / "torch_cuda.py")["_captured"]
-    step = captured(lambda held=labels: None, repeat([]))
-    del labels
-    gc.collect()
-    step()
-    assert known() is not None
-    del step
-    gc.collect()
-    assert known() is None
-
-
-def test_an_epoch_is_as_long_as_cifar10s():
-    data = workload.tiled(workload.load("digits"), workload.EPOCH)
-    assert len(data.images) == len(data.labels) >= workload.EPOCH
-    assert np.array_equal(data.images[:640], data.images[640:1280])
-
-
 def test_without_a_gpu_it_says_so_in_one_line():
     command = [sys.executable, ROOT / "benchmarks" / "train_step.py", "--device", "cuda"]
     environment = {"PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
     said = run(command, 2, env=environment).stderr
     assert said.count("\n") == 1 and "--device cuda: no CUDA GPU" in said
-
-
-def test_groups_name_every_engine_and_begin_with_what_the_goals_compare():
-    assert {name for group in engines.GROUPS for name in group} == set(engines.ENTRIES)
-    first = set(engines.GROUPS[0])
-    for _, ours, others, _ in engines.GOALS:
-        assert ours in first and first & set(others)
-    compiled = [i for i, g in enumerate(engines.GROUPS) if any("compiled" in n for n in g)]
-    eager = [i for i, g in enumerate(engines.GROUPS) if any("graph" not in n for n in g)]
-    assert max(compiled) > max(eager[:-1]), "what takes minutes to compile comes last"
 
 
 @pytest.fixture
@@ -185,7 +128,6 @@ def test_what_was_measured_is_there_after_each_group(asked, tmp_path, monkeypatc
     turns = {entry["name"]: entry["turns"] for entry in found["entries"]}
     assert turns["chainer_jo/mixed-graph"] == 4 and turns["chainer"] == 2
     assert found["missing"]["torch/bf16-nhwc-graph"] == "torch is not installed"
-
     monkeypatch.setattr(train_step, "measure", measure)
     before = len(asked)
     assert train_step.main([*command, "--minutes", "0"]) == 0
@@ -200,3 +142,24 @@ def test_what_was_measured_is_there_after_each_group(asked, tmp_path, monkeypatc
     before = len(asked)
     monkeypatch.setattr(train_step, "sources_digest", lambda: "other code")
     assert train_step.main([*command, "--batch", "64"]) == 0 and len(asked) > before
+
+
+def test_the_network_is_the_papers():
+    paper, network = presets.PAPER, presets.PAPER.network
+    shapes = map(tuple, (network.units, network.widths, paper.image_shape))
+    assert workload.NETWORKS["paper"] == (*shapes, paper.batch_size)
+
+
+def test_a_run(tmp_path, capsys):
+    """Stock Chainer against this project without and with the engine, on the digits network."""
+    path = tmp_path / "results" / "cpu.json"
+    names = ["chainer", "chainer_jo/stock", "chainer_jo/fp32", "torch/fp32-nhwc"]
+    arguments = ["--network", "digits", "--batch", "4", "--threads", "1", "--rounds", "1"]
+    assert train_step.main([*arguments, "--profile", "--only", *names, "--json", str(path)]) == 0
+    result = json.loads(path.read_text())
+    measured = {entry["name"]: entry for entry in result["entries"]}
+    assert set(measured) | set(result["missing"]) == set(names)
+    for entry in measured.values():
+        assert 0 < entry["fastest_s"] <= entry["median_s"] < 60 and entry["processor_s"] > 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in names)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import annotators
 import human_labels
+import label_errors
+import label_errors_of_images
 import label_errors_page
 import label_errors_rare
 import label_tasks
@@ -69,10 +71,12 @@ def test_methods_see_the_same_probabilities():
         assert human_labels.NETWORKS(*other) is not first
 
 
-@pytest.mark.parametrize("module", [annotators, human_labels, label_errors_rare])
-def test_committed_pages_follow_from_their_records(module):
+@pytest.mark.parametrize("module, columns", [
+    (annotators, (annotators.RIGHT,)),
+    (human_labels, (label_errors_page.SCORES,)), (label_errors_rare, (label_errors_page.SCORES,)),
+    (label_errors, ()), (label_errors_of_images, ()),
+])  # fmt: skip
+def test_committed_pages_follow_from_their_records(module, columns):
     file = Path(module.__file__).parent / "results" / f"{module.__name__}.json"
-    columns = annotators.RIGHT if module is annotators else label_errors_page.SCORES
-    result = json.loads(file.read_text())
-    page = label_errors_page.markdown(result, module.summary, columns)
+    page = label_errors_page.markdown(json.loads(file.read_text()), module.summary, *columns)
     assert file.with_suffix(".md").read_text() == page

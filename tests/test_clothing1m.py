@@ -90,43 +90,38 @@ def test_training_image_without_a_true_label(folder):
     assert truth[0] == UNKNOWN and (truth[1:] != UNKNOWN).all()
 
 
-def without(name):
-    return lambda folder: (folder / name).unlink()
-
-
-def of_text(name, text):
-    return lambda folder: (folder / name).write_text(text)
-
-
-def more(name, line):
-    return lambda folder: append(folder / name, f"{line}\n")
-
-
-@pytest.mark.parametrize("damage, words", [
-    (without(clothing1m.CLEAN_LABELS), "file missing: clean_label_kv.txt"),
-    (of_text(clothing1m.CLEAN_VALIDATION, "\n"), "file empty: clean_val_key_list.txt"),
-    (more(clothing1m.NOISY_TRAIN, "images/0/00001.jpg"),
+@pytest.mark.parametrize("name, change, words", [
+    ("CLEAN_LABELS", None, "file missing: clean_label_kv.txt"),
+    ("CLEAN_VALIDATION", lambda text: "\n", "file empty: clean_val_key_list.txt"),
+    ("NOISY_TRAIN", "images/0/00001.jpg",
      "noisy_train_key_list.txt: duplicate key: 'images/0/00001.jpg'"),
-    (more(clothing1m.NOISY_LABELS, "images/0/00001.jpg 3"),
+    ("NOISY_LABELS", "images/0/00001.jpg 3",
      "noisy_label_kv.txt: duplicate key: 'images/0/00001.jpg'"),
-    (more(clothing1m.NOISY_LABELS, "images/0/x.jpg 14"),
+    ("NOISY_LABELS", "images/0/x.jpg 14",
      "noisy_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x"),
-    (more(clothing1m.CLEAN_LABELS, "images/0/x.jpg Dress"),
+    ("CLEAN_LABELS", "images/0/x.jpg Dress",
      "clean_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x.jpg D"),
-    (more(clothing1m.CLEAN_TEST, "images/3/none.jpg"),
+    ("CLEAN_TEST", "images/3/none.jpg",
      "clean_test_key_list.txt: key without a label in clean_label_kv.txt: 'images/3/none.jpg'"),
-    (more(clothing1m.CLEAN_TEST, "images/0/00002.jpg"),
+    ("CLEAN_TEST", "images/0/00002.jpg",
      "key both in noisy_train_key_list.txt and in clean_test_key_list.txt"),
-    (more(clothing1m.CLEAN_TEST, "../secret.jpg"),
+    ("CLEAN_TEST", "../secret.jpg",
      "clean_test_key_list.txt: key is not a path inside the folder: '../secret.jpg'"),
-    (of_text(clothing1m.CATEGORY_FILE, "T-shirt\nShirt\n"),
+    ("CATEGORY_FILE", lambda text: "T-shirt\nShirt\n",
      "category_names_eng.txt: 2 classes, expected 14"),
-    (of_text(clothing1m.CATEGORY_FILE, "Shirt\n" * 14),
+    ("CATEGORY_FILE", lambda text: "Shirt\n" * 14,
      "category_names_eng.txt: a class is named twice"),
-    (shutil.rmtree, "file missing (7 times): category_names_eng.txt"),
+    (None, None, "file missing (7 times): category_names_eng.txt"),
 ])  # fmt: skip
-def test_damage_is_one_problem_in_one_line(damage, words, folder):
-    damage(folder)
+def test_damage_is_one_problem_in_one_line(name, change, words, folder):
+    """A missing file or folder, another content, or one more line."""
+    path = folder / getattr(clothing1m, name) if name else folder
+    if callable(change):
+        path.write_text(change(path.read_text()))
+    elif change:
+        append(path, f"{change}\n")
+    else:
+        path.unlink() if name else shutil.rmtree(path)
     with pytest.raises(UserError) as error:
         load(folder)
     message = str(error.value)
@@ -189,7 +184,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_check_can_be_ended(how, whole, tmp_path):
     """From the keyboard, which all its processes hear, or by itself alone: no other goes on."""
     (tmp_path / "slow.py").write_text(SLOW)

@@ -107,20 +107,17 @@ def test_table_marks_what_is_quoted(written):
     assert "bold: highest of the column." in text
 
 
-def test_the_table_is_shown_without_runs_too(written, data):
-    """Whose quoted rows never have trials."""
-    where, _ = written
-    assert "**Table 3.**" in script(TABLE3, *flags(data, where, "--no-runs"))
-
-
-def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written):
-    _, output = written
+def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written, data):
+    where, output = written
     rows = [line.split() for line in output.splitlines() if line.startswith("epoch ")]
     assert len(rows) == 3 and "recovery" in rows[0]
     assert "\x1b" not in output and "iters/sec" not in output
+    # Without runs, too, though the quoted rows never have trials.
+    assert "**Table 3.**" in script(TABLE3, *flags(data, where, "--no-runs"))
 
 
-def test_figures_and_their_data(written):
+def test_figures_and_their_data_alone_and_in_seconds(written, data):
+    """Figure 7 of any pair of classes."""
     where, _ = written
     for number in (7, 8):
         path = where / f"figures/digits-tiny/figure{number}"
@@ -128,16 +125,11 @@ def test_figures_and_their_data(written):
         assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
         header = path.with_suffix(".csv").read_text().splitlines()[0]
         assert header == "preset,data,end,key,before,after,probability"
-
-
-def test_a_figure_of_any_pair_alone_and_in_seconds(written, data):
-    where, _ = written
     words = flags(data, where, "--classes", "knitwear", "Sweater")
     done = script(TABLE3.with_name("figure7.py"), *words)
     assert "0 to do" in done and "from Knitwear to Sweater" in done
     with (where / "figures/digits-tiny/figure7.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert all(row["before"] == "Knitwear" for row in rows)
+        assert all(row["before"] == "Knitwear" for row in csv.DictReader(file))
 
 
 def first_step_ended(study, folder, labels):

@@ -11,25 +11,25 @@ import time
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import script_runs
+from here import Here
 from processes import HERE, environment
+from script_runs import SMALL, table1
 from test_continuing import EXPERIMENTS, outcome
-from tiny import STUDY, TINY
+from tiny import STUDY
 
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
-from chainer_jo.reproduction.commands import app, main
-from chainer_jo.reproduction.experiments import presets
-from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.commands import app
 from chainer_jo.reproduction.running import provenance
-from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
 from chainer_jo.reproduction.running.scheduler import Scheduler
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
 distributed = pytest.importorskip("distributed")
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
@@ -54,16 +54,6 @@ class OnlyIn:
         if os.getpid() != self.process:
             raise UserError("not on this machine")
         return digits.load()
-
-
-@dataclass(frozen=True)
-class Fails:
-    """Loads nothing."""
-
-    error: type[Exception]
-
-    def __call__(self):
-        raise self.error("not on this machine")
 
 
 class Machines:
@@ -115,9 +105,9 @@ def dask(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
-    """What the same runs come to in processes of this machine."""
+    """What the same runs come to in this process."""
     store = RunStore(tmp_path_factory.mktemp("local"))
-    Scheduler(store, LocalPool(store, digits.load, SETTINGS, 2, 1)).work(EXPERIMENTS)
+    Scheduler(store, Here(store, digits.load, SETTINGS, 2, 1)).work(EXPERIMENTS)
     return outcome(store.root)
 
 
@@ -155,75 +145,55 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
     assert outcome(tmp_path) == local
 
 
+@pytest.mark.usefixtures("preset")
 def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(presets.PRESETS, "tiny", TINY)
     monkeypatch.delattr(app, "LocalPool")  # nothing is computed here
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps({"address": dask.address}))
-    argv = ["--preset", "tiny", "--noise-rates", "0.5", "--trials", "1", "--seed", "7",
-            "--cluster", str(file), "--results", str(tmp_path / "results"),
-            "--figures", str(tmp_path / "figures")]  # fmt: skip
-    main(lambda study: comparison_table(study, tables.TABLE1, "symmetric"), "test", argv)
+    assert script_runs.run(table1, tmp_path, *SMALL, "--seed", "7", "--cluster", str(file)) == 0
     assert "[3/3]" in capsys.readouterr().out
     runs = json.loads((tmp_path / "results" / "tiny" / "table1.json").read_text())["cells"]
     assert {run.rsplit("-s", 1)[1].split("-")[0] for cell in runs for run in cell["runs"]} == {"7"}
 
 
-class KillOnAnswer(SchedulerPlugin):
-    """Kills the worker that has the first result of a run, before anybody can fetch it."""
+@pytest.mark.parametrize("lost", ["result", "verdict", "data"])
+def test_what_is_lost_with_its_worker_is_asked_for_or_sent_again(lost, tmp_path, monkeypatch):
+    """A run's first result, before anybody can fetch it; what a worker says of itself; and data
+    that are on their way to it."""
+    killed, verdict = [], Cluster._verdict
+    send = distributed.scheduler.scatter_to_workers
 
-    def transition(self, key, start, finish, *args, **kwargs):
-        if self.machines and finish == "memory" and key.startswith(BASELINE.id):
-            replace_worker(self.machines.pop())
-
-
-def replace_worker(machines):
-    machines.kill()
-    machines.start()
-
-
-def test_a_result_lost_with_its_worker_is_asked_for_again(tmp_path):
-    plugin, store = KillOnAnswer(), RunStore(tmp_path / "results")
-    with machines_in(tmp_path, plugin) as machines:
-        plugin.machines = [machines]
-        machines.start()
-        assert work(machines, store, [BASELINE])
-    assert not plugin.machines, "the worker was killed"
-    assert store.result(BASELINE)["state"] == "finished"
-
-
-def test_a_verdict_lost_with_its_worker_is_not_waited_for(tmp_path, monkeypatch):
-    verdict, killed = Cluster._verdict, []
-
-    def kill_first(pool, answer):
+    def kill_first():
         if not killed:
-            killed.append(answer)
-            while not answer.done():
-                time.sleep(0.01)
-            replace_worker(machines)
+            killed.append(lost)
+            machines.kill()
+            machines.start()
+
+    class KillOnAnswer(SchedulerPlugin):
+        def transition(self, key, start, finish, *args, **kwargs):
+            if lost == "result" and finish == "memory" and key.startswith(BASELINE.id):
+                kill_first()
+
+    def lost_verdict(pool, answer):
+        while not killed and not answer.done():
+            time.sleep(0.01)
+        kill_first()
         return verdict(pool, answer)
 
-    monkeypatch.setattr(Cluster, "_verdict", kill_first)
-    with machines_in(tmp_path) as machines:
-        machines.start()
-        assert work(machines, RunStore(tmp_path / "results"), [BASELINE])
-    assert killed
-
-
-def test_data_are_sent_again_where_their_worker_is_lost_meanwhile(tmp_path, monkeypatch):
-    send, killed = distributed.scheduler.scatter_to_workers, []
-
-    async def kill_first(workers, data, **kwargs):
-        if not killed:
-            killed.extend(workers)
-            replace_worker(machines)
+    async def lost_data(workers, data, **kwargs):
+        kill_first()
         return await send(workers, data, **kwargs)
 
-    monkeypatch.setattr(distributed.scheduler, "scatter_to_workers", kill_first)
-    with machines_in(tmp_path) as machines:
+    if lost == "verdict":
+        monkeypatch.setattr(Cluster, "_verdict", lost_verdict)
+    elif lost == "data":
+        monkeypatch.setattr(distributed.scheduler, "scatter_to_workers", lost_data)
+    store = RunStore(tmp_path / "results")
+    with machines_in(tmp_path, KillOnAnswer()) as machines:
         machines.start()
-        assert work(machines, RunStore(tmp_path / "results"), [BASELINE], OnlyIn(os.getpid()))
-    assert killed
+        load_data = OnlyIn(os.getpid()) if lost == "data" else digits.load
+        assert work(machines, store, [BASELINE], load_data)
+    assert killed and store.result(BASELINE)["state"] == "finished"
 
 
 def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
@@ -299,9 +269,7 @@ def test_data_that_the_script_itself_loads_are_sent(dask, tmp_path, monkeypatch)
 
     load.__module__, load.__qualname__ = "__main__", "load_of_the_script"
     monkeypatch.setattr(sys.modules["__main__"], "load_of_the_script", load, raising=False)
-    store = RunStore(tmp_path)
-    assert work(dask, store, [BASELINE], load)
-    assert store.result(BASELINE)["state"] == "finished"
+    assert work(dask, RunStore(tmp_path), [BASELINE], load)
 
 
 RULE = """
@@ -341,23 +309,18 @@ def verdict(tmp_path):
         with open(tmp_path / "probe", "w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             data = tmp_path / "probe", pickle.dumps(load_data), fingerprint
-            settings = Settings(**settings)
-            return cluster.prepare(
-                "place", code or provenance.code(), *data, settings, "fp32", None, None
-            )
+            how = Settings(**settings), "fp32", None, None
+            return cluster.prepare("place", code or provenance.code(), *data, *how)
 
     return call
 
 
-def test_other_code_and_a_worker_without_a_gpu_are_refused(verdict):
+def test_other_code_and_a_worker_without_a_gpu_are_refused(verdict, tmp_path):
     assert verdict(code="chainer_jo 0") == f"it has {provenance.code()}, expected chainer_jo 0"
     assert "no CUDA GPU" in verdict(device="cuda:0")
-
-
-@pytest.mark.parametrize("error", [UserError, FileNotFoundError, PermissionError])
-def test_a_worker_that_lacks_the_file_of_the_data_is_sent_them(error, verdict):
-    """Its verdict has them sent; another would refuse it for good."""
-    assert verdict(Fails(error)) == cluster.NO_DATA
+    # A worker that lacks the file of the data is sent them; another verdict would be for good.
+    for error in (OnlyIn(0), partial(open, tmp_path / "none"), partial(open, tmp_path / "probe/x")):
+        assert verdict(error) == cluster.NO_DATA
 
 
 def test_a_worker_that_may_start_no_processes_decodes_no_images(verdict, monkeypatch):
@@ -409,12 +372,8 @@ def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     probe.touch()
     assert "do not hold between machines" in cluster.against_folder(probe)
-
-
-def test_results_that_cannot_be_written_are_refused_in_one_line(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"^cannot lock .*/file/x/lock-\w+: Not a directory$"):
-        probe_of(RunStore(tmp_path / "file" / "x"))
+    with pytest.raises(UserError, match=r"^cannot lock .*/x/lock-\w+: Not a directory$"):
+        probe_of(RunStore(probe / "x"))
 
 
 def test_nobody_but_the_script_itself_makes_a_folder_pass_for_shared(tmp_path, monkeypatch):

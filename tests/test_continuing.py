@@ -137,12 +137,11 @@ def test_two_processes_share_the_work(program, undisturbed, tmp_path):
     assert outcome(tmp_path) == undisturbed
 
 
-def test_paused_by_a_time_budget(tmp_path):
+def test_paused_by_a_time_budget(undisturbed, tmp_path):
     """Every slice ends with its first epoch, the deadline being over when it starts."""
-    store, undisturbed, pauses = RunStore(tmp_path / "paused"), RunStore(tmp_path / "not"), 0
+    store, pauses = RunStore(tmp_path), 0
     for experiment in with_first_steps(EXPERIMENTS):
-        with undisturbed.lock(experiment), store.lock(experiment):
-            Run(experiment, digits.load(), undisturbed, Settings()).finish()
+        with store.lock(experiment):
             while store.result(experiment) is None:
                 settings = Settings(deadline=time.monotonic(), snapshot_seconds=1e9)
                 try:
@@ -150,7 +149,7 @@ def test_paused_by_a_time_budget(tmp_path):
                 except Paused:
                     pauses += 1
     assert pauses > len(EXPERIMENTS)
-    assert outcome(store.root) == outcome(undisturbed.root)
+    assert outcome(store.root) == undisturbed
 
 
 def paused(store, experiment=EXPERIMENTS[1]):
@@ -160,11 +159,18 @@ def paused(store, experiment=EXPERIMENTS[1]):
     return store.snapshot(experiment)
 
 
-def paused_under_other_code(store, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(provenance, "sources_digest", lambda: "another")
-        patch.setattr(provenance, "COMMIT", "c1")
-        return paused(store)
+@pytest.fixture(scope="module")
+def begun_once(tmp_path_factory):
+    store = RunStore(tmp_path_factory.mktemp("begun"))
+    paused(store, EXPERIMENTS[2])
+    return store.root
+
+
+@pytest.fixture
+def begun(begun_once, tmp_path):
+    """A store with a first step that was paused after its first epoch, and the snapshot."""
+    store = RunStore(shutil.copytree(begun_once, tmp_path / "begun"))
+    return store, store.snapshot(EXPERIMENTS[2])
 
 
 def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
@@ -172,7 +178,10 @@ def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
     store, alone = RunStore(tmp_path / "mixed"), RunStore(tmp_path / "alone")
     paused(alone)
     assert other_code([finish(alone)]) == ""
-    paused_under_other_code(store, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(provenance, "sources_digest", lambda: "another")
+        patch.setattr(provenance, "COMMIT", "c1")
+        paused(store)
     paused(store)
     mixed = finish(store)
     assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
@@ -182,27 +191,20 @@ def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
     assert "1 of 1" in other_code([mixed])
 
 
-def test_a_run_says_all_devices_that_computed_it(tmp_path, monkeypatch):
-    """Its seconds tell nothing of either."""
-    store = RunStore(tmp_path)
+def test_a_run_says_all_devices_and_versions_that_computed_it(tmp_path, monkeypatch):
+    """Its seconds tell nothing of either device."""
+    store, version = RunStore(tmp_path), provenance.metadata.version
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "device_name", lambda device: "another")
+        patch.setattr(provenance.metadata, "version", lambda name: f"{version(name)}.other")
         paused(store)
     mixed = finish(store)
     here = mixed["provenance"]["device"]
     assert collect(tmp_path)["devices"] == sorted([here, "another"])
-    assert other_code([mixed]) == ""
-    assert Cost.of(store, [EXPERIMENTS[1]], here, guess=None).basis == UNKNOWN
-
-
-def test_a_run_says_all_versions_that_computed_it(tmp_path, monkeypatch):
-    store, version = RunStore(tmp_path), provenance.metadata.version
-    with monkeypatch.context() as patch:
-        patch.setattr(provenance.metadata, "version", lambda name: f"{version(name)}.other")
-        paused(store)
-    finish(store)
     versions = [each["numpy"] for each in collect(tmp_path)["versions"]]
     assert versions == [version("numpy"), f"{version('numpy')}.other"]
+    assert other_code([mixed]) == ""
+    assert Cost.of(store, [EXPERIMENTS[1]], here, guess=None).basis == UNKNOWN
 
 
 def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
@@ -221,63 +223,44 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
         Run(second, digits.load(), store, Settings()).finish()
 
 
-@pytest.mark.parametrize("part", ["codes", "updater/optimizer:main/velocity_by_name"])
-def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, part):
-    """As older versions wrote it: a GPU's velocity was in an order that it did not tell."""
-    store = RunStore(tmp_path)
-    path = paused(store)
-    with np.load(path, allow_pickle=True) as archive:
-        arrays = {name: archive[name] for name in archive.files if name != part}
-    np.savez(path, **arrays)
-    said = f"snapshot.npz: damaged .without '{part}', .*; expected this file removed"
-    with pytest.raises(UserError, match=said):
-        finish(store)
-
-
-def test_a_run_does_not_go_on_from_the_snapshot_of_another(tmp_path):
+def test_a_run_does_not_go_on_from_the_snapshot_of_another(begun):
     """Of another learning rate, say, on the same data."""
-    store, run = RunStore(tmp_path), EXPERIMENTS[1]
+    (store, path), run = begun, EXPERIMENTS[2]
     other = replace(run, optimization=replace(run.optimization, learning_rate=0.01))
-    path = paused(store)
     store.open(other)
     shutil.copy(path, store.snapshot(other))
     with pytest.raises(UserError, match=f"checkpoint of '{run.id}-.*expected the same run, data"):
         finish(store, other)
 
 
-def test_a_snapshot_of_before_ids_goes_on(tmp_path):
-    store, undisturbed = RunStore(tmp_path / "old"), RunStore(tmp_path / "undisturbed")
-    path = paused(store)
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    arrays["data"] = np.asarray(str(arrays["data"]).removeprefix(f"{EXPERIMENTS[1].id}-"))
-    np.savez(path, **arrays)
-    assert finish(store)["last"] == finish(undisturbed)["last"]
+def test_a_snapshot_of_before_ids_goes_on(begun, undisturbed):
+    (store, path), run = begun, EXPERIMENTS[2]
+    arrays = files.arrays(path)
+    np.savez(path, **arrays | {"data": str(arrays["data"]).removeprefix(f"{run.id}-")})
+    assert finish(store, run)["last"] == undisturbed[run.id, "scores"][1]
 
 
-DAMAGED = {
-    "codes": "no JSON", "updater/iteration": [0.5, 1.5], "extensions/LogReport/_log": 3,
-    "updater/labels/labels": [[1.0, 2.0]], "updater/model:main/predictor/conv/W": 1j,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("part", DAMAGED)
-def test_a_snapshot_with_an_array_of_another_kind_or_shape_is_refused(tmp_path, part):
-    store = RunStore(tmp_path)
-    path = paused(store, EXPERIMENTS[2])
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    assert part in arrays
-    np.savez(path, **{**arrays, part: np.asarray(DAMAGED[part])})
-    said = "snapshot.npz: damaged .*; expected this file removed, which restarts the run$"
+@pytest.mark.parametrize("part, value", [
+    # As older versions wrote it: a GPU's velocity was in an order that it did not tell.
+    ("codes", None), ("updater/optimizer:main/velocity_by_name", None),
+    ("codes", "no JSON"), ("updater/iteration", [0.5, 1.5]), ("extensions/LogReport/_log", 3),
+    ("updater/labels/labels", [[1.0, 2.0]]), ("updater/model:main/predictor/conv/W", 1j),
+])  # fmt: skip
+def test_a_snapshot_without_a_part_or_with_another_array_is_refused(begun, part, value):
+    store, path = begun
+    arrays = files.arrays(path)
+    assert arrays.pop(part) is not None
+    np.savez(path, **arrays | ({} if value is None else {part: np.asarray(value)}))
+    said = f".without '{part}', .*" if value is None else ".*"
+    said = f"snapshot.npz: damaged {said}; expected this file removed, which restarts the run$"
     with pytest.raises(UserError, match=said):
         finish(store, EXPERIMENTS[2])
 
 
-def test_snapshots_hold_no_pickles(tmp_path):
+def test_snapshots_hold_no_pickles(begun, tmp_path):
     """Chainer's serializer would pickle a None."""
-    for experiment in EXPERIMENTS[1:]:
-        with np.load(paused(RunStore(tmp_path), experiment), allow_pickle=False) as archive:
+    for path in (begun[1], paused(RunStore(tmp_path))):
+        with np.load(path, allow_pickle=False) as archive:
             assert all(archive[name].dtype != object for name in archive.files)
 
 
@@ -285,10 +268,10 @@ def test_snapshots_hold_no_pickles(tmp_path):
     "data", "codes", "updater/labels/labels", "updater/iteration",
     "updater/model:main/predictor/conv/W",
 ])  # fmt: skip
-def test_what_is_pickled_in_a_snapshot_does_not_run(tmp_path, part):
+def test_what_is_pickled_in_a_snapshot_does_not_run(begun, tmp_path, part):
     """Where a results folder came from somebody else."""
-    store, mark = RunStore(tmp_path), tmp_path / "has run"
-    poison_npz(paused(store, EXPERIMENTS[2]), part, mark)
+    (store, path), mark = begun, tmp_path / "has run"
+    poison_npz(path, part, mark)
     said = "snapshot.npz: .*expected .*this file removed, which restarts the run"
     with pytest.raises(UserError, match=said) as caught:
         finish(store, EXPERIMENTS[2])
@@ -332,7 +315,6 @@ def finish(store, experiment=EXPERIMENTS[1]):
 def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
     """At its end, a run has its log, its scores and nothing else."""
     store, undisturbed = RunStore(tmp_path / "killed"), RunStore(tmp_path / "undisturbed")
-
     saves = iter([save_npz, save_npz])
 
     def save_half(file, target, compression):
@@ -352,7 +334,6 @@ def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
     assert "snapshot.npz" in names and "result.json" not in names
     # As a kill leaves it: Chainer's trainer has no time to write its log.
     (store.folder(EXPERIMENTS[1]) / "log.json").write_text("[]")
-
     result, expected = finish(store), finish(undisturbed)
     assert (result["best"], result["last"]) == (expected["best"], expected["last"])
     assert len(store.log(EXPERIMENTS[1])) == len(undisturbed.log(EXPERIMENTS[1]))
@@ -370,7 +351,6 @@ def test_of_a_log_without_its_snapshot_every_epoch_is_left(tmp_path):
     assert len(store.log(experiment)) == 1 and store.epochs_left(experiment) == epochs - 1
     worker.execute(experiment, store, data, paused)
     assert len(store.log(experiment)) == 2 and store.epochs_left(experiment) == epochs - 2
-
     store.snapshot(experiment).unlink()
     assert store.epochs_left(experiment) == epochs
     with store.lock(experiment):

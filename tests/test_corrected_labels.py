@@ -3,7 +3,6 @@
 import csv
 import importlib
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -77,23 +76,18 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
 
 
 def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):
-    """All of them: the images of class 3 are the only ones."""
-    store, figure, train = ended(
-        STUDY, tmp_path, lambda noisy, true: np.where(true == 3, 4, true)
-    )  # fmt: skip
+    """All of them: the images of class 3 are the only ones; few wrong labels are all shown."""
+    store, figure, train = ended(STUDY, tmp_path, lambda noisy, true: np.where(true == 3, 4, true))
     found = figure.data(store, SETTING)
-    wrong_after = int((train.true_labels == 3).sum())
-    assert found["wrong_after"] == wrong_after
+    assert found["wrong_after"] == (train.true_labels == 3).sum()
     either = (train.labels != train.true_labels) | (train.true_labels == 3)
-    assert found["wrong_before_or_after"] == int(either.sum())
+    assert found["wrong_before_or_after"] == either.sum()
     assert any(row["noisy"] == row["true"] == "3" for row in found["images"])
 
+    def three(noisy, true):
+        return np.where(np.arange(len(true)) < 3, 9 - true, true)
 
-def test_few_wrong_labels_are_all_shown(tmp_path):
-    study = replace(STUDY, noise_rates=(0.0,))
-    store, figure, _ = ended(
-        study, tmp_path, lambda noisy, true: np.where(np.arange(len(true)) < 3, 9 - true, true)
-    )
+    store, figure, _ = ended(replace(STUDY, noise_rates=(0.0,)), tmp_path / "few", three)
     assert [row["row"] for row in figure.data(store, SETTING)["images"]] == [0, 1, 2]
     assert figure.write(store, SETTING, tmp_path, tmp_path)
 
@@ -111,22 +105,18 @@ def test_before_the_run_and_without_its_labels(tmp_path):
     )
 
 
-def test_a_run_that_was_done_again_is_drawn_again(tmp_path):
-    store, figure, _ = ended(STUDY, tmp_path, half_of_them)
-    before = figure.data(store, SETTING)["wrong_after"]
-    store, figure, _ = ended(STUDY, tmp_path, lambda noisy, true: true)
-    assert before and figure.data(store, SETTING)["wrong_after"] == 0
-
-
 def other_images() -> ImageData:
     data = digits.load()
     return replace(data, train_images=255 - data.train_images)
 
 
-def test_other_images_are_refused(tmp_path):
+def test_a_run_that_was_done_again_is_drawn_again_and_of_other_images_refused(tmp_path):
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
+    before = figure.data(store, SETTING)["wrong_after"]
     with pytest.raises(UserError, match="of data with fingerprint"):
-        replace(figure, load=partial(other_images)).data(store, SETTING)
+        replace(figure, load=other_images).data(store, SETTING)
+    store, figure, _ = ended(STUDY, tmp_path, lambda noisy, true: true)
+    assert before and figure.data(store, SETTING)["wrong_after"] == 0
 
 
 def test_the_rate_is_the_headlines_where_the_study_has_it():

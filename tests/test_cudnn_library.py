@@ -82,14 +82,10 @@ def test_everything_in_place(monkeypatch):
 def test_a_library_that_cannot_be_loaded_beforehand_may_still_be_found(monkeypatch, error):
     library, asked = Library(), []
     install(monkeypatch, FakeCuPy(), library)
-
-    def load(name):
-        asked.append(name)
-        raise error
-
-    finder = ModuleType("cuda.pathfinder")
-    finder.load_nvidia_dynamic_lib = load
-    monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
+    finder = SimpleNamespace(
+        load_nvidia_dynamic_lib=lambda name: asked.append(name) or fails(error)()
+    )
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(pathfinder=finder))
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", finder)
     assert cudnn_library.load("mixed") == (library, "handle")
     assert asked == ["cudart", "nvrtc", "cublasLt", "cudnn"]

@@ -30,9 +30,7 @@ def test_same_as_a_loop_over_images(shape, pad, flip):
     before = images.copy()
     mean = augmentation.mean_image(images)
     dy, dx, flips = augmentation.draw(np.random.default_rng(1), len(images), pad, flip)
-
     got = augmentation.apply(images, mean, dy, dx, flips, pad)
-
     expected = [
         augment_one(*one, pad)
         for one in zip(images, [mean] * len(images), dy, dx, flips, strict=True)
@@ -46,10 +44,8 @@ def test_same_as_a_loop_over_images(shape, pad, flip):
 def test_draws_are_uniform_and_independent():
     n, pad = 200_000, 2
     dy, dx, flips = augmentation.draw(np.random.default_rng(3), n, pad, flip=True)
-
     counts = np.zeros((5, 5, 2))
     np.add.at(counts, (dy, dx, flips.astype(int)), 1)
-
     expected = n / counts.size
     # 6 standard deviations of one cell's count; the seed is fixed.
     assert np.abs(counts - expected).max() < 6 * np.sqrt(expected)
@@ -58,18 +54,14 @@ def test_draws_are_uniform_and_independent():
 def test_without_padding_and_flips_there_is_nothing_to_draw():
     rng = np.random.default_rng(7)
     untouched = rng.bit_generator.state
-
     dy, dx, flips = augmentation.draw(rng, 10, pad=0, flip=False)
-
     assert rng.bit_generator.state == untouched
     assert not dy.any() and not dx.any() and not flips.any()
 
 
 def test_mean_image_is_exact():
     images = random_images(300, 4, 3, 2)
-
     mean = augmentation.mean_image(images)
-
     np.testing.assert_allclose(mean, images.astype(np.float64).mean(axis=0) / 255, rtol=1e-7)
     assert mean.dtype == np.float32
     np.testing.assert_allclose(augmentation.normalise(images, mean).mean(axis=0), 0, atol=1e-6)

@@ -47,7 +47,6 @@ def test_arrays_that_do_not_fit(changes, message):
 def test_subset_takes_the_first_of_each_class_in_order():
     data = small()
     few = data.subset(train_per_class=2, test_per_class=1)
-
     assert few.true_labels.tolist() == [2, 0, 1, 2, 0, 1]
     np.testing.assert_array_equal(few.train_images, data.train_images[:6])
     np.testing.assert_array_equal(few.test_images, data.test_images[:3])
@@ -59,7 +58,6 @@ def test_shrunk_pixels_are_the_rounded_means_of_squares():
     images[0, :, 2:, 0] = [[1, 1], [0, 0]]  # 0.5
     labels = np.array([0, 1], np.int32)
     data = ImageData("small", images, labels, images[::-1], labels, ("a", "b")).shrunk(2)
-
     assert data.train_images[..., 0].tolist() == [[[251, 1]], [[0, 0]]]
     assert data.test_images[..., 0].tolist() == [[[0, 0]], [[251, 1]]]
     with pytest.raises(UserError, match=r"images of 4 x 5 pixels shrunk by 2, expected a divisor"):
@@ -85,9 +83,7 @@ def test_fingerprint_follows_the_content():
         replace(data, class_names=("a", "b", "d")),
         data.subset(train_per_class=3),
     ]
-
     prints = {data.fingerprint(), *(other.fingerprint() for other in others)}
-
     assert len(prints) == 5
     assert all(len(p) == 16 and int(p, 16) >= 0 for p in prints)
     assert (

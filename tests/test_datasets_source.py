@@ -63,7 +63,6 @@ def test_real_cifar10_images(cache, tmp_path):
         for member in islice(whole, 0, None, 100):
             part.addfile(member, whole.extractfile(member))
     data = source.find(str(path)).load()
-
     assert data.name == "cifar10-jpeg"
     assert data.class_names[0] == "airplane" and data.class_names[9] == "truck"
     assert data.train_images.shape == (500, 32, 32, 3)

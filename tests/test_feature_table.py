@@ -120,29 +120,25 @@ def test_damage_is_named_in_one_line(kind, images, file):
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_more_numbers_than_any_memory_has_are_one_line(images, file):
-    """A header promises them; the file is small."""
+def test_files_of_something_else_are_one_line(images, file):
+    """And files whose header promises more numbers than any memory has."""
+
+    def refused(words):
+        with pytest.raises(UserError, match=f"features.npz.*{words}") as caught:
+            read_features(file, images)
+        assert "\n" not in str(caught.value)
+        assert "pickle" not in str(caught.value), "advice that nobody can follow"
+
+    refused("No such file")
     promise_npz(file, "features", (2**40, 8), paths=PATHS)
-    with pytest.raises(
-        UserError, match="features.npz': Unable to allocate .* expected an .npz"
-    ) as caught:
-        read_features(file, images)
-    assert "\n" not in str(caught.value)
-
-
-def test_files_of_something_else(images, file):
-    with pytest.raises(UserError, match="features.npz.*No such file"):
-        read_features(file, images)
+    refused("': Unable to allocate .* expected an .npz")
     file.write_text("nothing")
-    with pytest.raises(UserError, match="features.npz.*expected an .npz") as caught:
-        read_features(file, images)
-    assert "pickle" not in str(caught.value), "advice that nobody can follow"
+    refused("expected an .npz")
     np.savez_compressed(file, features=np.random.default_rng(0).random((3, 99)), paths=PATHS)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 255
     file.write_bytes(content)
-    with pytest.raises(UserError, match="features.npz.*expected an .npz"):
-        read_features(file, images)
+    refused("expected an .npz")
 
 
 def test_a_header_that_is_cut_short_is_one_line(tmp_path):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from class_folders import images_in
 from own_images import one_line, run
 from PIL import Image
 
@@ -12,14 +13,6 @@ from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.labelled_images import read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
-
-
-def images_in(folder, number=6):
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(0)
-    for i in range(number):
-        Image.fromarray(rng.integers(0, 256, (9, 9, 3)).astype(np.uint8)).save(folder / f"{i}.png")
-    return [str(folder / f"{i}.png") for i in range(number)]
 
 
 def flipped(content):

@@ -108,7 +108,6 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
     error = "the process ended with -6"
     assert results == {"fp32": whole, "mixed": {**shown[1], "error": error}, "tf32": shown[1]}
     assert capsys.readouterr().out.count("ok; 1.0 s before the epoch, 2.0 s with it") == 7
-
     asked.clear()
     with pytest.raises(KeyboardInterrupt):
         gpu_smoke.main([*command, "tf32"])
@@ -117,7 +116,6 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
         gpu_smoke.main([*command, "fp32"])
     assert asked == ["tf32", "mixed", "tf32"], "fp32 has passed"
     assert gpu_smoke.main(["--flags", str(path), "--precision", "fp32"]) == 0
-
     for changed in ({"gpu": "NVIDIA H200"}, {"code": "other code"}):
         monkeypatch.setattr(gpu_smoke, "machine", lambda changed=changed: here | changed)
         asked.clear()

@@ -111,14 +111,6 @@ def test_dates_are_equal_in_all_units(unit):
     assert (errors.new == TRUE).all()
 
 
-def test_an_index_that_is_yet_to_be_computed():
-    frame = pytest.importorskip("dask.dataframe").from_pandas(
-        table(label=NAMES[GIVEN]), npartitions=2
-    )
-    errors = find_label_errors(frame["label"], frame.drop(columns="label"))
-    assert (errors.new == TRUE).all() and errors.index.tolist() == list(range(120))
-
-
 def test_wrong_labels_are_no_fault_of_the_features():
     frame = table(label=NAMES[GIVEN])
     for labels in (["label"], None, ("m", "label")):

@@ -111,7 +111,6 @@ def test_labels_of_0_and_1_and_probabilities_that_underflow(sure):
     z = chainer.Variable(logits.astype(np.float32))
     objective = JointObjective(prior, 1.2, 0.8)
     objective(z, labels.astype(np.float32)).backward()
-
     log_s = z.array.astype(np.float64) - z.array.max(axis=1, keepdims=True)
     log_s -= np.log(np.exp(log_s).sum(axis=1, keepdims=True))
     s = np.exp(log_s)
