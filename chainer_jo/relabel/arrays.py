@@ -43,7 +43,7 @@ def find_label_errors(
     same.
     """
     dimensions = _array("labels", labels).ndim, _array("pred_probs", pred_probs).ndim
-    if others or pred_probs is None or dimensions[0] > dimensions[1]:
+    if others or pred_probs is None or dimensions == (2, 1):
         named = "".join(f"{name}=, " for name in others)
         raise UserError(f"find_label_errors: {named}expected labels (n,), then pred_probs (n, c)")
     index = common_index(pred_probs, labels)
