@@ -42,7 +42,8 @@ def find_label_errors(
     that are none of the classes, columns of no certain class, or tables whose rows are not the
     same.
     """
-    if others or pred_probs is None or _array("pred_probs", pred_probs).ndim == 1:
+    dimensions = _array("labels", labels).ndim, _array("pred_probs", pred_probs).ndim
+    if others or pred_probs is None or dimensions == (2, 1):
         named = "".join(f"{name}=, " for name in others)
         raise UserError(f"find_label_errors: {named}expected labels (n,), then pred_probs (n, c)")
     index = common_index(pred_probs, labels)
