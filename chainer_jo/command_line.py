@@ -156,7 +156,7 @@ def written() -> Iterator[None]:
     for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
         unheard = stream and (name == "stderr" or stream.isatty())  # a terminal may go away
         if stream and unheard and getattr(sys, name) is stream:
-            raw = io.BufferedWriter(_Unheard(stream.fileno(), "w", closefd=False))
+            raw = io.BufferedWriter(_DropOnError(stream.fileno(), "w", closefd=False))
             wrapper = io.TextIOWrapper(raw, stream.encoding, "backslashreplace", None, True)
             setattr(sys, name, wrapper)
     notes = logging.StreamHandler()
@@ -180,7 +180,7 @@ class _Notes(logging.Formatter):
         return "note: " + escaped(super().format(record))
 
 
-class _Unheard(io.FileIO):
+class _DropOnError(io.FileIO):
     """File that drops writes that fail: its disk is full, or nobody reads it."""
 
     def write(self, data: Any, /) -> int:

@@ -25,7 +25,7 @@ def figure(study: Study) -> Figure:
         for rate in rates
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = f"symmetric noise r = {used}; the paper states no rate"
+    conditions = f"symmetric noise r = {used}; the paper states no noise rate"
     caption = f"{CAPTION}; {trained_on(study)}."
     return Figure(2, caption, "test", curves, conditions, study=study, moving_means=True)
 

@@ -69,7 +69,9 @@ def choice(study: Study) -> Block:
     row = {"label_set": "random1", "score": "validation"}
     cells = [cell.Cell(row, vars(p), r, validation) for p, r in zip(PAIRS, runs, strict=True)]
     headers = [f"α = {pair.alpha:g}, β = {pair.beta:g}" for pair in PAIRS]
-    title = "Choice of α and β: accuracy (%) on noisy validation labels at the last epoch, trial 0"
+    title = (
+        "α and β: accuracy (%) on noisy validation labels at the last epoch; preset half decides"
+    )
     return Block(headers, [("random1, joint", cells)], title, best="row")
 
 
@@ -86,15 +88,12 @@ def compared(study: Study, label_set: str, method: str, score: str, quantities: 
     cells: list[cell.Cell | None] = []
     for accuracy, quantity in zip(ACCURACIES, quantities, strict=True):
         people, drawn, both = ({"accuracy": accuracy, "noise": noise} for noise in COLUMNS)
-        cells += (
-            [
-                cell.Cell(row, people, runs["human"], quantity),
-                cell.Cell(row, drawn, runs["drawn"], quantity),
-                cell.Difference(row, both, runs["human"], quantity, minus=runs["drawn"]),
-            ]
-            if quantity
-            else [None, None, None]
-        )
+        if quantity is None:
+            cells += [None] * len(COLUMNS)
+            continue
+        cells.append(cell.Cell(row, people, runs["human"], quantity))
+        cells.append(cell.Cell(row, drawn, runs["drawn"], quantity))
+        cells.append(cell.Difference(row, both, runs["human"], quantity, minus=runs["drawn"]))
     return cells
 
 

@@ -4,6 +4,7 @@ order of the images, and the committed pages."""
 import json
 from pathlib import Path
 
+import annotators
 import human_labels
 import label_errors_page
 import label_errors_rare
@@ -68,9 +69,10 @@ def test_methods_see_the_same_probabilities():
         assert human_labels.NETWORKS(*other) is not first
 
 
-@pytest.mark.parametrize("module", [human_labels, label_errors_rare])
+@pytest.mark.parametrize("module", [annotators, human_labels, label_errors_rare])
 def test_committed_pages_follow_from_their_records(module):
     file = Path(module.__file__).parent / "results" / f"{module.__name__}.json"
-    result, columns = json.loads(file.read_text()), label_errors_page.SCORES
+    columns = annotators.RIGHT if module is annotators else label_errors_page.SCORES
+    result = json.loads(file.read_text())
     page = label_errors_page.markdown(result, module.summary, columns)
     assert file.with_suffix(".md").read_text() == page

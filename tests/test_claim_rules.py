@@ -45,38 +45,29 @@ class TestEstimate:
         error = (variance / (trials - 1) / trials) ** 0.5
         assert Trials(numbers).scatter == pytest.approx(quantile * error, rel=2e-3)
 
-    def test_equal_trials_have_no_scatter(self):
+    def test_fewer_than_two_trials_and_equal_trials_have_no_scatter(self):
         """Of accuracies counted in images, two are often equal, and at 100 % all are."""
+        assert Trials({}).mean_or_none is Trials({}).scatter is Trials({0: 90.0}).scatter is None
+        assert Trials({0: 90.0}).mean == 90
         assert Trials({0: 90.0, 1: 90.0}).scatter is None
         assert Trials({0: 41.9, 1: 41.9 + 1e-9}).scatter is None  # rounding
         assert Trials(dict.fromkeys(range(6), 100.0)).interval is None
 
-    def test_a_mean_of_several_goes_trial_by_trial(self):
-        a, b = Trials({0: 80.0, 1: 60.0, 2: None}), Trials({1: 50.0, 0: 85.0, 2: 7.0, 3: 9.0})
-        assert mean_of([a, b]) == Trials({0: 82.5, 1: 55.0, 2: None})
-
-    def test_fewer_than_two_trials_have_no_scatter(self):
-        assert Trials({}).mean_or_none is Trials({}).scatter is Trials({0: 90.0}).scatter is None
-        assert Trials({0: 90.0}).mean == 90
-
     def test_arithmetic_goes_trial_by_trial(self):
+        """A trial that one side lacks is left out on both; one that either side diverged in has
+        diverged; a given number goes with every trial."""
         a, b = Trials({0: 80.0, 1: 60.0, 2: 95.0}), Trials({0: 85.0, 1: 50.0, 2: 95.0})
         assert a - b == Trials({0: -5.0, 1: 10.0, 2: 0.0})
         assert abs(a - b) == Trials({0: 5.0, 1: 10.0, 2: 0.0})
         assert a * 0.5 == Trials({0: 40.0, 1: 30.0, 2: 47.5})
-
-    def test_a_trial_that_one_side_lacks_is_left_out_on_both(self):
-        a, b = Trials({0: 80.0, 1: 60.0, 3: 7.0}), Trials({1: 50.0, 2: 9.0, 0: 85.0})
-        assert a - b == Trials({0: -5.0, 1: 10.0})
+        assert a - Trials({1: 50.0, 3: 9.0, 0: 85.0}) == Trials({0: -5.0, 1: 10.0})
         assert Trials({0: 80.0}) - Trials({1: 80.0}) == Trials({})
-
-    def test_what_one_side_diverged_in_has_diverged(self):
         a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({0: 70.0, 1: 50.0, 3: 7.0})
         assert (a - b).numbers == {0: 10.0, 1: None}
         assert (abs(b - a) * 2).numbers == {0: 20.0, 1: None}
         assert (a.mean, a.diverged, (a - b).diverged) == (87.5, 1, 1)
-
-    def test_a_given_number_goes_with_every_trial(self):
+        a, b = Trials({0: 80.0, 1: 60.0, 2: None}), Trials({1: 50.0, 0: 85.0, 2: 7.0, 3: 9.0})
+        assert mean_of([a, b]) == Trials({0: 82.5, 1: 55.0, 2: None})
         given = Trials.of_all(95.0)
         assert (given.mean, given.scatter) == (95.0, 0.0)
         assert Trials({0: 97.0, 4: 94.0}) - given == Trials({0: 2.0, 4: -1.0})
@@ -120,10 +111,10 @@ class TestRule:
         assert exceeds("", about(a, scatter), Trials.of_all(10.0), ties=True).outcome == outcome
 
     def test_nothing_ties_where_more_is_asked_for(self):
-        """Equal numbers are far from two points better; this counts where Holm's rule has not let
-        them refute that."""
-        assert exceeds("", about(10.3, 0.6), Trials.of_all(10.0), ties=True).close == TIES
-        assert exceeds("", about(10.3, 0.6), Trials.of_all(10.0), 2, ties=True).close == UNDECIDED
+        """This counts where Holm's rule has not let equal numbers refute two points."""
+        for by, close in ((0, TIES), (2, UNDECIDED)):
+            found = exceeds("", about(10.3, 0.6), Trials.of_all(10.0), by, ties=True)
+            assert found.close == close
 
     @pytest.mark.parametrize(
         ("loss", "scatter", "outcome"),
@@ -272,23 +263,21 @@ class TestRule:
         assert exceeds("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
         assert exceeds("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"
 
-    def test_one_trial_has_a_difference_too(self):
+    def test_one_trial_has_a_difference_too_and_missing_trials_show(self):
         """Two scales are read by one bound, whatever their trials."""
         one = not_inferior("", Trials({0: 70.86}), Trials({0: 73.92}))
         assert one.outcome == TOO_FEW_TRIALS
         assert one.difference_in_words == "-3.06 points in 1 trial (required: over -2)"
-
-    def test_missing_trials_show(self):
-        finding = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))
-        assert (finding.sides, finding.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
-        assert finding.outcome == NOT_RUN
+        none = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))
+        assert (none.sides, none.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
+        assert none.outcome == NOT_RUN
 
 
 class TestErrors:
     """True nulls, simulated, with shared trials as real runs have; benchmarks/claim_errors.py has
     more settings."""
 
-    REPEATS = 2000  # a rate of 2.5 % is then known up to 0.7 %
+    REPEATS = 1000  # a rate of 2.5 % is then known up to 1 %
 
     def test_chance_refutes_a_claim_in_one_case_of_forty(self):
         rates = claim_errors.error_rates(claim_errors.pairs, 5, 3, self.REPEATS)

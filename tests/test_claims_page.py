@@ -14,7 +14,7 @@ from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, Study
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import claims_page as claims
-from chainer_jo.reproduction.tables_and_figures.claims_page import Claims, numbers, summary
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims, summary
 from chainer_jo.reproduction.tables_and_figures.output import Setting
 from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
@@ -134,21 +134,13 @@ def test_claims_are_decided_once_per_command(tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_an_unknown_verdict_is_one_line(tmp_path):
-    files.write_json(tmp_path / "claims.json", [verdict(paper.HOLDS), verdict("perhaps")])
-    with pytest.raises(UserError, match=r"claims.json: verdict 'perhaps', expected one of: holds"):
+@pytest.mark.parametrize("content, words", [
+    ([verdict(paper.HOLDS), verdict("perhaps")], "verdict 'perhaps', expected one of: holds"),
+    *((content, r"damaged \(.*expected the file removed")
+      for content in ([3], [{}], [{"verdict": ["holds"]}])),
+])  # fmt: skip
+def test_an_unknown_verdict_and_claims_of_another_form_are_one_line(tmp_path, content, words):
+    files.write_json(tmp_path / "claims.json", content)
+    with pytest.raises(UserError, match=f"claims.json: {words}"):
         claims.read(tmp_path)
     assert claims.read(tmp_path / "nowhere") == []
-
-
-@pytest.mark.parametrize("content", [[3], [{}], [{"verdict": ["holds"]}]])
-def test_claims_of_another_form_are_one_line(tmp_path, content):
-    files.write_json(tmp_path / "claims.json", content)
-    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected the file removed"):
-        claims.read(tmp_path)
-
-
-def test_numbers_of_a_finding_are_its_sides_and_their_difference():
-    one = finding(what="r = 0.5; a, difference b")
-    assert numbers(one) == "80.0 versus 70.0 %, difference 10.0 points (9.0 to 11.0)"
-    assert numbers(finding(difference_in_words="")) == "80.0 versus 70.0 %"

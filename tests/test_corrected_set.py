@@ -19,6 +19,9 @@ from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 pytestmark = pytest.mark.usefixtures("cache")
 
 
+CAFE = unicodedata.normalize("NFD", "café")
+
+
 def save(root, *names):
     """An image for each name, all different."""
     for i, name in enumerate(names):
@@ -88,22 +91,19 @@ def test_a_part_whose_place_another_set_takes_is_there_nevertheless(source, tmp_
     assert {"test/dog/9.png", "val/dog/9.png"} < set(below(source)) == set(below(tmp_path / "new"))
 
 
-def test_class_folders_keep_their_names_however_an_accent_is_encoded(tmp_path):
-    """An image that comes to a class lies beside those that were there."""
-    folder = unicodedata.normalize("NFD", "café")
-    save(tmp_path / "set", f"{folder}/1.png", "tea/2.png", "tea/3.png")
+@pytest.mark.parametrize("names, moved, to, expected", [
+    # However an accent is encoded: an image that comes to a class lies beside those there.
+    ([f"{CAFE}/1.png", "tea/2.png", "tea/3.png"], "tea/2.png", "café",
+     [f"{CAFE}/1.png", f"{CAFE}/2.png", "tea/3.png"]),
+    # Names that differ in case alone, which would be one on a stick.
+    (["cat/IMG 1.png", "cat/2.png", "dog/img 1.png"], "cat/IMG 1.png", "dog",
+     ["cat/2.png", "dog/IMG 1 (cat).png", "dog/img 1.png"]),
+])  # fmt: skip
+def test_names_of_folders_and_images_do_not_meet(names, moved, to, expected, tmp_path):
+    save(tmp_path / "set", *names)
     sets = read_sets(str(tmp_path / "set"))
-    corrected_set.write(labels(sets, **{"tea/2.png": "café"}), sets, tmp_path / "new", False)
-    assert below(tmp_path / "new") == [f"{folder}/1.png", f"{folder}/2.png", "tea/3.png"]
-
-
-def test_names_that_differ_in_case_alone_do_not_meet(tmp_path):
-    """On a stick they would be one."""
-    save(tmp_path / "pets", "cat/IMG 1.png", "cat/2.png", "dog/img 1.png")
-    sets = read_sets(str(tmp_path / "pets"))
-    moved = labels(sets, **{"cat/IMG 1.png": "dog"})
-    corrected_set.write(moved, sets, tmp_path / "new", True)
-    assert below(tmp_path / "new") == ["cat/2.png", "dog/IMG 1 (cat).png", "dog/img 1.png"]
+    corrected_set.write(labels(sets, **{moved: to}), sets, tmp_path / "new", False)
+    assert below(tmp_path / "new") == expected
 
 
 def test_further_columns_tell_one_set_from_another(tmp_path):
@@ -159,17 +159,13 @@ def test_a_tar(source, tmp_path):
     assert not (tmp_path / "new/train/cat/1.png").is_symlink()
 
 
-def test_nothing_is_written_over(source, tmp_path):
+def test_nothing_is_written_over_and_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
     sets = read_sets(str(source))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine")
     with pytest.raises(UserError, match="not empty"):
         corrected_set.write(labels(sets), sets, tmp_path / "mine", False)
     assert below(tmp_path / "mine") == ["file"]
-
-
-def test_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
-    sets = read_sets(str(source))
 
     def full(*arguments):
         raise OSError(28, "No space left on device")

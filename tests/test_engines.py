@@ -1,6 +1,7 @@
 """The engine's functions on every engine against float64 NumPy."""
 
 import chainer
+import chainer.functions as F
 import numpy as np
 import pytest
 from engines import ENGINES, backend, cases, engines
@@ -18,6 +19,7 @@ from chainer_jo.engine.functions import (
     spatial_mean,
 )
 from chainer_jo.engine.interface import EPS
+from chainer_jo.relabel.judge.features import FeatureNetwork
 
 # n, c, h, w, out channels, kernel, stride, pad
 CONVOLUTIONS = [
@@ -58,6 +60,11 @@ def engine(request):
     made = ENGINES[request.param]()
     with chainer.using_config("jo_backend", made.backend):
         yield made
+
+
+on_host = pytest.mark.parametrize("engine", [
+    "onednn-fp32", "onednn-mixed", "stand-in-fp32-fused", "stand-in-mixed-fused",
+], indirect=True)  # fmt: skip
 
 
 def host(array):
@@ -128,37 +135,45 @@ def test_gradient_given_by_the_user_is_not_written_to(engine):
     np.testing.assert_array_equal(host(y.grad), host(before))
 
 
-@pytest.mark.parametrize("name", ["fp32", "mixed"])
-def test_memory_of_any_layout_is_accepted(name):
+@on_host
+def test_memory_of_any_layout_is_accepted_and_left_alone(engine):
     x, W, _, _ = draw_convolution((4, 16, 6, 6, 16, 3, 1, 1))
-    with chainer.using_config("jo_backend", backend(name)):
-        dtype = as_activation(x).dtype
-        expected = conv2d(as_activation(x), W, 1, 1).array
-        wide = np.zeros((4, 16, 6, 12), dtype)
-        wide[..., ::2] = x
-        for layout in (x.astype(dtype), np.asfortranarray(x.astype(dtype)), wide[..., ::2]):
-            np.testing.assert_array_equal(conv2d(layout, W, 1, 1).array, expected)
-        flipped = np.ascontiguousarray(W[::-1])[::-1]
-        np.testing.assert_array_equal(conv2d(as_activation(x), flipped, 1, 1).array, expected)
+    dtype = as_activation(x).dtype
+    expected = conv2d(as_activation(x), W, 1, 1).array
+    wide = np.zeros((4, 16, 6, 12), dtype)
+    wide[..., ::2] = x
+    wide.flags.writeable = W.flags.writeable = False
+    for layout in (x.astype(dtype), np.asfortranarray(x.astype(dtype)), wide[..., ::2]):
+        np.testing.assert_array_equal(conv2d(layout, W, 1, 1).array, expected)
+    flipped = np.ascontiguousarray(W[::-1])[::-1]
+    np.testing.assert_array_equal(conv2d(as_activation(x), flipped, 1, 1).array, expected)
+    last = engine.backend.as_activation(x)
+    again = engine.backend.as_activation(last)
+    assert again is last or again.base is last.base
 
 
-@pytest.mark.parametrize("name", ["fp32", "mixed"])
-def test_wrong_arrays_of_a_convolution_are_refused(name):
+@on_host
+def test_wrong_arrays_are_refused(engine):
     x, W, _, _ = draw_convolution((2, 16, 6, 6, 16, 3, 1, 1))
-    with chainer.using_config("jo_backend", backend(name)):
-        h = as_activation(x).array
-        with pytest.raises(TypeError, match="activation: dtype float64"):
-            conv2d(x.astype(np.float64), W, 1, 1)
-        with pytest.raises(TypeError, match="W: dtype float64"):
-            conv2d(h, W.astype(np.float64), 1, 1)
-        with pytest.raises(TypeError, match="activation: dtype uint8"):
-            as_activation(x.astype(np.uint8))
-        with pytest.raises(ValueError, match="convolution of x"):
-            conv2d(h, W[:, :5], 1, 1)
-        with pytest.raises(ValueError, match="convolution of x"):
-            conv2d(h[:, :, :2, :2], W, 1, 0)
-        with pytest.raises(ValueError, match="activation: shape"):
-            conv2d(h, W, 2, 1, residual=h)
+    x64, W64, gamma, beta = np.float64(x), np.float64(W), *np.ones((2, 16), np.float32)
+    running, h = np.ones((2, 16), np.float32), as_activation(x).array
+    calls = [
+        (TypeError, "dtype float64", lambda: conv2d(x64, W, 1, 1)),
+        (TypeError, "W: dtype float64", lambda: conv2d(h, W64, 1, 1)),
+        (TypeError, "activation: dtype uint8", lambda: as_activation(x.astype(np.uint8))),
+        (ValueError, "(activation|residual): shape", lambda: conv2d(h, W, 2, 1, residual=h)),
+        (TypeError, "dtype float64", lambda: batch_norm_relu(x64, gamma, beta, *running)),
+        (TypeError, "dtype float64", lambda: batch_norm_relu(h, np.float64(gamma), beta, *running)),
+    ]
+    if engine.backend.name == "onednn":
+        calls += [
+            (ValueError, "convolution of x", lambda: conv2d(h, W[:, :5], 1, 1)),
+            (ValueError, "convolution of x", lambda: conv2d(h[:, :, :2, :2], W, 1, 0)),
+            (ValueError, "beta: shape", lambda: batch_norm_relu(h, gamma, beta[:5], *running)),
+        ]
+    for error, words, call in calls:
+        with pytest.raises(error, match=words):
+            call()
 
 
 def test_nothing_is_kept_without_backprop():
@@ -293,19 +308,6 @@ def test_gradients_of_shared_parameters_add_up(engine):
         assert relative_error(host(found), np.float64(one) + two) < engine.tolerance
 
 
-@pytest.mark.parametrize("name", ["fp32", "mixed"])
-def test_wrong_arrays_of_a_batch_norm_are_refused(name):
-    x, gamma, beta, _ = draw((2, 16, 4, 4))
-    running = np.zeros(16, np.float32), np.ones(16, np.float32)
-    with chainer.using_config("jo_backend", backend(name)):
-        with pytest.raises(TypeError, match="activation: dtype float64"):
-            batch_norm_relu(x.astype(np.float64), gamma, beta, *running)
-        with pytest.raises(TypeError, match="gamma: dtype float64"):
-            batch_norm_relu(as_activation(x), gamma.astype(np.float64), beta, *running)
-        with pytest.raises(ValueError, match="beta: shape"):
-            batch_norm_relu(as_activation(x), gamma, beta[:5], *running)
-
-
 @on_activations
 def test_spatial_mean(engine, shape):
     x, _, _, _ = draw(shape)
@@ -333,3 +335,25 @@ def test_linear(engine):
     expected = x @ np.float64(W).T + b, gy @ np.float64(W), gy.T @ np.float64(x), gy.sum(axis=0)
     for found, exact in zip((y.array, rows.grad, weights.grad, bias.grad), expected, strict=True):
         assert relative_error(host(found), exact) < 1e-6
+
+
+ONES, VECTORS = np.ones((4, 4, 3, 3), np.float32), np.ones((4, 4), np.float32)
+#: Functions whose backward pass runs once.
+ONCE = {
+    "conv2d": lambda x: conv2d(as_activation(x), ONES, 1, 1),
+    "batch_norm_relu": lambda x: batch_norm_relu(as_activation(x), *VECTORS.copy()),
+    "perceptron": lambda x: FeatureNetwork(4, 4, 4)(x[:, :, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("function", ONCE.values(), ids=ONCE)
+def test_a_second_backward_pass_and_derivatives_of_gradients_are_refused(function):
+    x = chainer.Variable(np.random.default_rng(0).standard_normal((3, 4, 5, 5), np.float32))
+    with chainer.using_config("jo_backend", backend("fp32")):
+        loss = F.sum(function(x) ** 2)
+        with pytest.raises(RuntimeError, match="its gradient has no derivative"):
+            chainer.grad([loss], [x], enable_double_backprop=True)
+        loss = F.sum(function(x) ** 2)
+        loss.backward()
+        with pytest.raises(RuntimeError, match="backward has run already, expected once"):
+            loss.backward()

@@ -69,9 +69,7 @@ def test_every_number_is_beside_its_twin(computed):
     assert all(words in text for words in ("CC BY-NC 4.0", "An addition", "SOP+", "93.24"))
 
 
-def test_finished_runs_are_shown_and_packed_without_the_file(
-    computed, tmp_path, monkeypatch, capsys
-):
+def test_finished_runs_are_shown_without_the_file(computed, tmp_path, monkeypatch, capsys):
     root, packed = (folder / "results" / "tiny" for folder in (computed, tmp_path))
     page = (root / "human_noise.md").read_text()
     assert run(computed, *TRIAL, "--dry-run") == 0

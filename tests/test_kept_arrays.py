@@ -54,12 +54,6 @@ def test_a_changed_block_is_computed_again(blocks, change):
     assert read() == [0, 1, 0]
 
 
-def test_a_block_of_an_older_version_is_computed_again(blocks):
-    read, a, _ = blocks
-    np.savez(a, block=np.ones((2, 3), np.float32))
-    assert read() == [0, 1, 0]
-
-
 @pytest.mark.parametrize("error", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS])
 def test_a_file_system_without_fsync_is_written_to(tmp_path, monkeypatch, error):
     """As CIFS and FUSE may be."""

@@ -149,16 +149,13 @@ def test_classes_and_parts_are_told_apart(tmp_path, names, classes, parts):
     assert list(sets.train.paths) == sorted(names[: len(sets.train)])
 
 
-def test_one_class_is_no_task(tmp_path):
+def test_one_class_is_no_task_and_a_class_with_one_image_is_noted(table, tmp_path, caplog):
+    assert np.bincount(read_sets(str(table)).train.labels).tolist() == [2, 1]
+    assert caplog.messages == [f"{table}: a class with one image: 'cat 10', 'c, d.webp' (line 4)"]
     save(tmp_path / "pets/cat/1.png")
     refuse(r"1 class \('cat'\), expected at least two$", tmp_path / "pets")
     (tmp_path / "pets/labels.csv").write_text("path,label\ncat/1.png,cat\n")
     refuse("expected at least two, or one of the tables there: 'labels.csv'", tmp_path / "pets")
-
-
-def test_a_class_with_one_image_is_read_and_noted(table, caplog):
-    assert np.bincount(read_sets(str(table)).train.labels).tolist() == [2, 1]
-    assert caplog.messages == [f"{table}: a class with one image: 'cat 10', 'c, d.webp' (line 4)"]
 
 
 @pytest.mark.parametrize("names", [("val", "test"), ("Testing",), ("valid", "test")])
@@ -229,16 +226,15 @@ def test_a_table_and_images_in_another_folder(table, tmp_path):
     assert read_sets(str(elsewhere), form=form).train.files() == read_sets(str(table)).train.files()
 
 
-def test_folders_beside_the_parts_of_a_set_are_left_out_and_noted(tmp_path, caplog):
-    for name in ("train/a/1.png", "train/b/2.png", "c/3.png"):
-        (tmp_path / name).parent.mkdir(parents=True)
-        Image.new("L", (4, 4)).save(tmp_path / name)
-    assert read_sets(str(tmp_path)).train.class_names == ("a", "b")
-    note = f"{tmp_path}: 1 left out, as they are beside the parts of the set: 'c/'"
-    assert note in caplog.messages
-
-
-def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
+def test_folders_beside_parts_and_files_that_are_no_images_are_left_out_and_noted(
+    folders, tmp_path, caplog
+):
+    for name in ("parts/train/a/1.png", "parts/train/b/2.png", "parts/c/3.png"):
+        save(tmp_path / name)
+    assert read_sets(str(tmp_path / "parts")).train.class_names == ("a", "b")
+    beside = "1 left out, as they are beside the parts of the set: 'c/'"
+    assert f"{tmp_path / 'parts'}: {beside}" in caplog.messages
+    caplog.clear()
     for name in ("readme.txt", "cat 9/Thumbs.db", "cat 9/.hidden.png", ".git/1.png",
                  "__MACOSX/cat 9/1.png", "@eaDir/2.jpg", "cat 9/@eaDir/a é.png/thumb.jpg",
                  "#recycle/cat 9/1.png", "lost+found/1.png"):  # fmt: skip
@@ -268,12 +264,10 @@ def test_links_to_the_data_and_to_folders_above_it_are_not_followed(tmp_path, ta
     assert [f"train/{path}" for path in without_parts] == found
 
 
-def test_images_to_be_classified_are_each_found_once(folders):
+def test_links_are_followed_but_not_in_circles(folders, tmp_path):
+    """Images to be classified are each found once, too."""
     (folders / "cat 9/up").symlink_to("../..")
     assert len(images_below(folders)) == 3
-
-
-def test_links_are_followed_but_not_in_circles(folders, tmp_path):
     save(tmp_path / "elsewhere/1.png")
     (folders / "all").symlink_to(folders)
     (folders / "dog").symlink_to(tmp_path / "elsewhere")

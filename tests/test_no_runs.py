@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from script_runs import SMALL, figure5, refused, run, table1
 from tiny import STUDY, TINY, record
 
 from chainer_jo import files
+from chainer_jo.reproduction.commands.dry_run import script_lines
 from chainer_jo.reproduction.experiments import presets
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.paper import tables
-from chainer_jo.reproduction.running.runner import GUESS, MEASURED, Cost
+from chainer_jo.reproduction.running.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
@@ -167,3 +169,10 @@ def test_an_epoch_takes_the_median_of_finished_runs_or_else_a_guess(tmp_path):
     assert Cost.of(store, runs, "this", 2.0) == Cost(3.0, MEASURED)
     assert Cost.of(store, runs, "another", 2.0) == guess
     assert Cost.of(store, runs, None, 2.0) == Cost(3.0, MEASURED)
+
+
+def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
+    unknown = Cost.of(RunStore(tmp_path), [RUN], "this", None)
+    assert unknown.basis == UNKNOWN and duration(unknown.seconds(RUN)) == "?"
+    output = SimpleNamespace(name="table1", experiments=[RUN])
+    assert "nan" not in " ".join(script_lines([output], {RUN: 1}, unknown))

@@ -10,7 +10,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from chainer.dataset import download
-from own_images import by_features, make, relabel, run
+from own_images import by_features, make, relabel
 from PIL import Image
 from processes import run as run_process
 
@@ -61,72 +61,6 @@ def test_what_gets_into_a_page_does_not_run(page, tmp_path):
 
 def test_a_page_does_not_say_where_the_data_were(page):
     assert "<title>Corrected labels: labels.csv</title>" in page and "private" not in page
-
-
-#: Number of tables that are wider than their place; and of cards with the new label on the left.
-MEASURE = """<script>addEventListener("load", () => {
-  const left = (node, from, to) => {
-    const range = document.createRange();
-    range.setStart(node, from); range.setEnd(node, to);
-    return range.getBoundingClientRect().left;
-  };
-  const shown = document.documentElement.dataset;
-  shown.wide = [...document.querySelectorAll(".wide")].filter(
-    e => e.scrollWidth > e.clientWidth).length;
-  const changed = [...document.querySelectorAll("figcaption b")].map(e => e.firstChild)
-    .filter(node => node.data.includes("→"));
-  shown.swapped = changed.filter(node => {
-    const arrow = node.data.indexOf("→");
-    return left(node, 0, arrow) > left(node, arrow + 1, node.length);
-  }).length + " of " + changed.length;
-})</script>"""
-
-
-def measured(folder, width, out, *flags):
-    """The attributes that `MEASURE` gives the page of a relabelling."""
-    assert run("relabel", folder, "--features", "pixels", "--out", out, *flags) == 0
-    page = (out / "report.html").read_text(encoding="utf-8")
-    path = out.with_suffix(".html")
-    path.write_text(re.sub("<meta http-equiv=[^>]*>", MEASURE, page, count=1), encoding="utf-8")
-    flags = f"--window-size={width},900", f"--user-data-dir={out / 'profile'}", path.as_uri()
-    return re.search("<html[^>]*>", run_process([*CHROMIUM, *flags], timeout=120).stdout)[0]
-
-
-def write_images(folder, number, pixels):
-    """A class folder of 9 x 9 images."""
-    folder.mkdir(parents=True)
-    for i in range(number):
-        Image.fromarray(pixels(i).astype(np.uint8)).save(folder / f"{'photograph' * 5}_{i}.png")
-
-
-@needs_chromium
-def test_the_new_label_is_on_the_right(tmp_path, cache):
-    rng = np.random.default_rng(0)
-    for k, name in enumerate(("אבג", "דהו")):
-
-        def pixels(i, k=k):
-            low = 150 * (k != (i < 8))
-            return rng.integers(low, low + 100, (9, 9))
-
-        write_images(tmp_path / "set" / name, 40, pixels)
-    shown = measured(tmp_path / "set", 1300, tmp_path / "out")
-    assert 'data-swapped="0 of 16"' in shown, shown
-
-
-@needs_chromium
-@pytest.mark.parametrize("width", [1300, 500])
-def test_no_table_is_cut_off(width, tmp_path, cache):
-    """Three images with long names are the same, and have long class names."""
-    rng = np.random.default_rng(0)
-    for k in range(3):
-        folder = tmp_path / "set" / f"{k}_{'long_name_of_a_class' * 3}"
-        write_images(
-            folder, 20, lambda i: rng.integers(256, size=(9, 9)) if i else np.full((9, 9), 90)
-        )
-    shown = measured(tmp_path / "set", width, tmp_path / "out", "--epochs", "1")
-    assert 'data-wide="0"' in shown, shown
-    text = (tmp_path / "out/report.html").read_text("utf-8")
-    assert "Identical or nearly identical images" in text
 
 
 def opened(sheet):

@@ -11,7 +11,6 @@ from own_images import (
     BY_FEATURES,
     DARK,
     LIGHT,
-    content,
     files_below,
     make,
     one_line,
@@ -19,12 +18,14 @@ from own_images import (
     run,
     write,
 )
+from test_relabel import content
 
-from chainer_jo import files
+from chainer_jo import __version__, files
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
+from chainer_jo.relabel.show.outcome import sampling_interval
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import renamed
 from chainer_jo.relabel.write.results_folder import MADE, ResultsFolder
@@ -52,6 +53,9 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
     assert f"an estimated {100 * share:.1f} % {words}" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
+    assert f"sampling alone: {sampling_interval(share, 60)}" in page
+    assert f"chainer_jo {__version__}, " in page and "<code>chainer-jo relabel labels.csv" in page
+    assert ("No doubt" in page) != ('class="doubt"' in page)
     listed = content(tmp_path / "out" / "report.html")
     assert listed["estimate"] == share
     # The table can be sorted by how sure an error is.
@@ -62,6 +66,8 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
     assert given == sorted(given)
     called = [row["path"] for row in by_rank if "yes" in (row["changed"], row["wrong"])]
     assert [row[0] for row in listed["rows"][: listed["listed"]]] == called
+    changed = sum(row["changed"] == "yes" for row in rows)
+    assert f"has {len(called)} images: {changed} whose label changed" in page
 
 
 def test_images_that_nobody_can_open_are_grey_in_the_report(own_set, tmp_path):

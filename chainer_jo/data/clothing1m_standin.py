@@ -20,14 +20,9 @@ from chainer_jo.data.clothing1m import CLASS_NAMES
 LABEL_ACCURACY = 0.6154
 VERSION = 1  # part of the folder's name: increment it when `write` draws something else
 CONFUSED = (
-    ("Knitwear", "Sweater"),
-    ("T-shirt", "Hoodie"),
-    ("Shirt", "Chiffon"),
-    ("Windbreaker", "Jacket"),
-    ("Down Coat", "Suit"),
-    ("Shawl", "Vest"),
-    ("Dress", "Underwear"),
-)
+    ("Knitwear", "Sweater"), ("T-shirt", "Hoodie"), ("Shirt", "Chiffon"), ("Windbreaker", "Jacket"),
+    ("Down Coat", "Suit"), ("Shawl", "Vest"), ("Dress", "Underwear"),
+)  # fmt: skip
 DIGITS = 10  # the first classes
 _CANVAS = 64
 _WRITINGS = [(0, 2, 4, 6, 8), (1,), (3,), (5, 7, 9)]  # out of 10 images of a digit, by list

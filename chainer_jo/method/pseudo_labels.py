@@ -77,7 +77,7 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     if "paths" in arrays:
         raise UserError(f"features {path}: rows with 'paths', expected rows class by class alone")
     if not np.isfinite(values).all():
-        raise UserError(f"features {path}: some are not finite, expected numbers")
+        raise UserError(f"features {path}: NaN or infinity, expected finite numbers")
     in_order = np.empty_like(values)
     in_order[np.argsort(data.true_labels, kind="stable")] = values
     return in_order

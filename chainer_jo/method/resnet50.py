@@ -147,12 +147,8 @@ def torchvision_names() -> dict[str, str]:
             theirs = f"layer{stage}.{unit}"
             for i in (1, 2, 3):
                 add(f"{ours}/conv{i}", f"{ours}/bn{i}", f"{theirs}.conv{i}", f"{theirs}.bn{i}")
-        add(
-            f"{name}/a/conv4",
-            f"{name}/a/bn4",
-            f"layer{stage}.0.downsample.0",
-            f"layer{stage}.0.downsample.1",
-        )
+        shortcut = f"layer{stage}.0.downsample"
+        add(f"{name}/a/conv4", f"{name}/a/bn4", f"{shortcut}.0", f"{shortcut}.1")
     return names
 
 
@@ -212,10 +208,8 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
     except ImportError:
-        raise UserError(
-            f"ResNet-50 weights {path}: safetensors is not installed, "
-            "expected after pip install safetensors"
-        ) from None
+        missing = "safetensors is not installed, expected after pip install safetensors"
+        raise UserError(f"ResNet-50 weights {path}: {missing}") from None
     try:
         return load_file(path)
     except (SafetensorError, OSError, KeyError, TypeError) as error:
@@ -245,10 +239,8 @@ def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head:
     for name, array in expected.items():
         shown = in_file.get(name, name)
         if name not in weights:
-            raise UserError(
-                f"ResNet-50 weights {path}: no array {shown!r}, "
-                f"expected it with shape {array.shape}"
-            )
+            problem = f"no array {shown!r}, expected it with shape {array.shape}"
+            raise UserError(f"ResNet-50 weights {path}: {problem}")
         if weights[name].shape != array.shape:
             raise UserError(
                 f"ResNet-50 weights {path}: array {shown!r} has shape "

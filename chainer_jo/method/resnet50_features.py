@@ -25,12 +25,8 @@ def prepare(images: np.ndarray, variant: Variant, size: int = 224) -> np.ndarray
 
     Resized bilinearly, then brought to the channel order, mean and scale the weights were made for.
     """
-    resized = np.stack(
-        [
-            np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR))
-            for image in images
-        ]
-    )
+    sides, how = (size, size), Image.Resampling.BILINEAR
+    resized = np.stack([np.asarray(Image.fromarray(i).resize(sides, how)) for i in images])
     if variant.channels == "BGR":
         resized = resized[..., ::-1]
     x = (resized - np.asarray(variant.mean, np.float32)) / np.asarray(variant.std, np.float32)

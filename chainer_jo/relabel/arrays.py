@@ -184,11 +184,11 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels of n images that can be sorted, in one row, and their places: True in bool (n,), or
     (n, m) for m labels an image. A single column is one label an image."""
     table = _array("labels", values)
+    if table.ndim == 2 and isinstance(values, list | tuple):
+        table = np.array(values, object)  # NumPy makes text of a NaN in a list of text
     if table.ndim != 2 or table.shape[0] != n or table.shape[1] < 2:
         column = values if table.shape != (n, 1) else table[:, 0]
         return _classes("labels", column, n, "row"), np.ones(n, bool)
-    if isinstance(values, list | tuple):  # NumPy makes text of a NaN in a list of text
-        table = np.array(values, object)
     present = ~np.vectorize(_is_missing, [bool])(table)
     if len(empty := np.flatnonzero(~present.any(axis=1))):
         raise UserError(f"labels: row {empty[0]} has none, expected one or more")

@@ -101,7 +101,7 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
         size = usual_size(labels.images)
     except UserError:  # by features or probabilities no image has to be opened: grey squares
         size = 24
-    page = report.write(outcome, flags.data, out, size)
+    page = report.write(outcome, flags.data, out, size, flags.command)
     say("", *summary(outcome), "", sep="\n")
     say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
 

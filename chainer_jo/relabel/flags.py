@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +43,7 @@ OF_TRAINING = ("features", "baseline", "validation", "test", *RECIPE)
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Parses the command line into one field per flag; ``form``, of the table that DATA may be;
-    ``keeps``, True if an interrupted command can be resumed.
+    ``keeps``, True if an interrupted command can be resumed; ``command``, paths by their last part.
 
     Raises UserError for an unknown flag, or a value that the flag does not take.
     """
@@ -116,6 +119,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     several = _names(flags.label_columns)
     flags.form = TableForm.of(flags.path_column, flags.label_column, flags.images, several)
     flags.keeps = flags.features in COMPUTED
+    words = sys.argv[1:] if arguments is None else map(str, arguments)
+    last = (re.sub(r"^(--[\w-]+=|).*/(?=.)", r"\1", word) for word in words)
+    flags.command = shlex.join(["chainer-jo", "relabel", *last])
     return flags
 
 

@@ -66,9 +66,5 @@ class Evaluation(training.Extension):
         self._predict = Predictor(model, graph)
 
     def __call__(self, trainer: training.Trainer) -> None:
-        chainer.report(
-            {
-                name: accuracy(self._predict(images), labels)
-                for name, (images, labels) in self.sets.items()
-            }
-        )
+        for name, (images, labels) in self.sets.items():
+            chainer.report({name: accuracy(self._predict(images), labels)})

@@ -58,8 +58,7 @@ class TableForm:
         return cls(paths, labels, root, several, asks=not (label or several))
 
     def or_usual(self) -> TableForm:
-        """Form of further tables, with one label an image, which may have the usual columns as
-        well."""
+        """Form of further tables of one label an image, which may have the usual columns, too."""
         paths, labels = (*self.paths, *USUAL.paths), (*self.labels, *USUAL.labels)
         return TableForm(paths, labels, self.root)
 
@@ -70,9 +69,8 @@ class TableForm:
     @property
     def _needed(self) -> list[tuple[str, ...]]:
         """Possible names of each needed column, paths first."""
-        if not self.several:
-            return [self.paths, self.labels]
-        return [self.paths, *((name,) for name in self.several)]
+        several: list[tuple[str, ...]] = [(name,) for name in self.several]
+        return [self.paths, *(several or [self.labels])]
 
     def places(self, header: list[str]) -> list[int] | None:
         """Indices of the columns of paths and labels; None without one of them."""

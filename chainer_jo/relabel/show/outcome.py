@@ -11,7 +11,7 @@ import numpy as np
 
 from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.relabel.read.labelled_images import LabelledImages
-from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels
+from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels, Z
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 from chainer_jo.text import aligned, counted
 
@@ -185,15 +185,15 @@ def given_labels(labels: CorrectedLabels) -> str:
 
 
 def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """A table of text, header first: true classes and the labels given to their images, the most
-    frequent pairs first."""
+    """A table of text, header first: given labels and the true class of their images, the most
+    frequent pairs first, by share of the images of the true class."""
     names, transition = labels.images.class_names, labels.errors.transition
     apart = np.where(np.eye(len(names), dtype=bool), 0, transition)
-    rows = [["true class", "given label", "estimated share"]]
+    rows = [["given label", "true class", "share of the true class"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
         true, given = divmod(int(flat), len(names))
         if apart[true, given] >= MIN_SHARE_SHOWN:
-            rows.append([names[true], names[given], percent(apart[true, given])])
+            rows.append([names[given], names[true], percent(apart[true, given])])
     return rows
 
 
@@ -241,6 +241,14 @@ def _changed(labels: CorrectedLabels) -> str:
     words = f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"
     judged = int(labels.judged.sum())
     return words + (f", {judged:,} labels were reviewed by hand" if judged else "")
+
+
+def sampling_interval(share: float, number: int) -> str:
+    """Interval of 95 % for a share in [0, 1] of so many images (Agresti and Coull), in words. It
+    counts sampling, not errors of the method."""
+    middle = (number * share + 2) / (number + 4)
+    half = Z * math.sqrt(middle * (1 - middle) / (number + 4))
+    return f"{100 * max(0.0, middle - half):.1f} to {percent(min(1.0, middle + half))}"
 
 
 def percent(share: float) -> str:

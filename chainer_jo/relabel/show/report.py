@@ -7,6 +7,7 @@ import base64
 import contextlib
 import html
 import io
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,11 +15,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from chainer_jo import files
+from chainer_jo import __version__, files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,
     Outcome,
@@ -27,6 +27,7 @@ from chainer_jo.relabel.show.outcome import (
     column_rows,
     given_labels,
     percent,
+    sampling_interval,
     score_rows,
     transition_rows,
 )
@@ -48,15 +49,17 @@ MOST_EMBEDDED = 5_000
 MAX_BYTES, BYTES_PER_PIXEL = 96 << 20, 0.35
 #: Largest side, in pixels, of pictures on PNGs: users see their single pixels.
 MAX_PNG_SIDE = 16
+NO_DOUBT = "<p>No doubt: no check found a reason why the new labels may be worse.</p>"
 
 
-def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
+def write(outcome: Outcome, name: str, out: Path, usual_size: int, command: str) -> Path:
     """Writes the page to a folder; returns its path.
 
     Parameters
     ----------
     name : path of the data; the page, which may be passed on, shows only its last part.
     usual_size : side of the images, in pixels.
+    command : printed at the end.
     """
     labels, path = outcome.labels, out / REPORT
     listed = to_review(labels)
@@ -77,32 +80,37 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
             f'<script type="text/plain" id="sheet{i}">{base64.b64encode(sheet).decode()}</script>'
             for i, sheet in enumerate(pictures)
         )
-    about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
+    changed, classes = int(labels.changed.sum()), len(labels.images.class_names)
+    about = f"{len(labels.images):,} images of {classes} classes."
     if votes := labels.images.votes:
-        about += f" The given label of an image is the majority of {', '.join(votes)}."
-    if audited := outcome.audited:
-        about += f" {audited.in_words()}"
-    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
+        about += f" Given labels are the majority of {', '.join(votes)}; the network decides ties."
+    about += f" The list for review has {len(listed):,} images: {changed:,} whose label changed"
+    if kept := len(listed) - changed:
+        about += f" and {kept:,} whose given label is doubtful but kept"
+    about += f". {audited.in_words()}" if (audited := outcome.audited) else "."
+    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>'
+    tiles, sections = _sections(outcome)
     page = filled(
         content,
         title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
-        about=f"{doubt}<p>{html.escape(about)}</p>",
-        sections=_sections(outcome),
+        about=f"{doubt if outcome.doubt else NO_DOUBT}\n<p>{html.escape(about)}</p>\n{tiles}",
+        sections=sections,
         sheets=embedded,
+        made=f"chainer_jo {__version__}, {time.strftime('%Y-%m-%d')}: "
+        f"<code>{html.escape(command)}</code>",
     )
     files.write_text(path, page)
     return path
 
 
-def _sections(outcome: Outcome) -> str:
-    """Main numbers, tables, and settings of the computation."""
-    labels = outcome.labels
+def _sections(outcome: Outcome) -> tuple[str, str]:
+    """Main numbers; tables and settings of the computation."""
+    labels, share = outcome.labels, outcome.labels.errors.share_wrong
+    wrong = f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}; "
+    wrong += "95 %, from sampling alone: "
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (
-            percent(labels.errors.share_wrong),
-            f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}",
-        ),
+        (percent(share), wrong + sampling_interval(share, len(labels.images))),
     ]
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
@@ -121,13 +129,13 @@ def _sections(outcome: Outcome) -> str:
         ]
         tables = {"Label error detection": score_rows(labels), **tables}
     if duplicates := labels.errors.duplicates:
-        tables["Identical or nearly identical images"] = _duplicate_rows(labels.images, duplicates)
+        tables["Identical or nearly identical images"] = _duplicate_rows(labels, duplicates)
     escape = html.escape
     parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
     parts.append(_section("Computation", f"<dl>{facts}</dl>"))
     first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
-    return f'<ul class="tiles">{first}</ul>\n<div class="columns">{"".join(parts)}</div>'
+    return f'<ul class="tiles">{first}</ul>', f'<div class="columns">{"".join(parts)}</div>'
 
 
 def to_review(labels: CorrectedLabels) -> np.ndarray:
@@ -185,12 +193,13 @@ def _table(rows: list[list[str]]) -> str:
     )
 
 
-def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
+def _duplicate_rows(labels: CorrectedLabels, groups: Sequence[np.ndarray]) -> list[list[str]]:
+    images, given = labels.images, labels.errors.given
     rows = [["images", "given labels"]]
     for group in groups[:MOST_DUPLICATES]:
         shown = ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else "")
-        labels = dict.fromkeys(images.class_names[images.labels[i]] for i in group)
-        rows.append([shown, ", ".join(labels)])
+        names = dict.fromkeys(images.class_names[given[i]] for i in group)
+        rows.append([shown, ", ".join(names)])
     return rows
 
 

@@ -41,10 +41,11 @@ class FirstStep:
 
 @dataclass(frozen=True)
 class StepDecay:
-    """A learning rate that is divided by 10 after each of the epochs in `drops`."""
+    """A learning rate that is divided by `divisor` after each of the epochs in `drops`."""
 
     epochs: int
     learning_rate: float
+    divisor: int
     drops: tuple[int, ...]
 
 
@@ -52,14 +53,14 @@ class StepDecay:
 CIFAR_PADDING = 4  # pixels around an image, before a crop of its own size
 CIFAR_SGD = Sgd(momentum=0.9, weight_decay=1e-4, batch_size=128)
 CIFAR_FIRST_STEP = FirstStep(epochs=200, start_epoch=70, averaged_epochs=10)
-CIFAR_SECOND_STEP = StepDecay(epochs=120, learning_rate=0.2, drops=(40, 80))
+CIFAR_SECOND_STEP = StepDecay(epochs=120, learning_rate=0.2, divisor=10, drops=(40, 80))
 
 # Section 5.2: training on Clothing1M.
 CLOTHING1M_SIDE = 256  # pixels after resizing
 CLOTHING1M_CROP = 224  # pixels of the central crop
 CLOTHING1M_SGD = Sgd(momentum=0.9, weight_decay=1e-3, batch_size=32)
 CLOTHING1M_FIRST_STEP = FirstStep(epochs=10, start_epoch=1, averaged_epochs=None)
-CLOTHING1M_SECOND_STEP = StepDecay(epochs=10, learning_rate=5e-4, drops=(5,))
+CLOTHING1M_SECOND_STEP = StepDecay(epochs=10, learning_rate=5e-4, divisor=10, drops=(5,))
 CLOTHING1M_PARAMETERS = HyperParameters(alpha=2.4, beta=0.8, learning_rate=8e-4)
 
 # Table 5 has the first step's hyper parameters for symmetric noise.
@@ -69,7 +70,7 @@ PSEUDO_PARAMETERS = HyperParameters(alpha=1.2, beta=0.8, learning_rate=0.04)  # 
 # Section 5.3: Figures 2 and 3.
 FIGURE2_EPOCHS = 120
 FIGURE2_LEARNING_RATES = (0.2, 0.02)
-FIGURE3_SCHEDULE = StepDecay(epochs=600, learning_rate=0.2, drops=(200, 400))
+FIGURE3_SCHEDULE = StepDecay(epochs=600, learning_rate=0.2, divisor=10, drops=(200, 400))
 
 # Section 5.4: Figure 4, soft labels against hard ones; accuracies in percent.
 FIGURE4_EPOCHS = 1500
@@ -88,16 +89,8 @@ SENSITIVITY_TRIALS = 3  # Tables 6 to 11 are "triple tests"
 
 
 def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParameters:
-    """The paper's hyper parameters of the first step on CIFAR-10.
-
-    Parameters
-    ----------
-    noise : {"symmetric", "asymmetric", "pseudo"}
-    noise_rate : float, optional
-        One of Table 5's rates for symmetric noise; the others have one choice for all rates.
-
-    Raises KeyError if the paper has no choice for this noise.
-    """
+    """Hyper parameters of the first step on CIFAR-10 under symmetric noise of one of Table 5's
+    rates, or under ``asymmetric`` or ``pseudo`` noise. Raises KeyError if the paper has none."""
     if noise == "asymmetric":
         return ASYMMETRIC_PARAMETERS
     if noise == "pseudo":

@@ -170,20 +170,17 @@ def plot(
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if layout.time_scale != 1:
             _draw_paper_axis(rows[0, 0], layout.time_scale)
-        if not any(series.trials for series in all_series):
-            canvas.text(0.5, 0.5, "no epochs yet", ha="center", fontsize=14, color=MUTED)
         title = textwrap.fill(layout.title.replace(" = ", "\xa0=\xa0"), TITLE_CHARACTERS)
-        columns = _columns([*lines, *further])
-        handles = [*lines.values()]
-        handles += [Line2D([], [], color=MUTED, **style) for style in further.values()]
-        pairs = [*zip(handles, [*lines, *further], strict=True)]
+        lines |= {k: Line2D([], [], color=MUTED, **style) for k, style in further.items()}
+        columns, pairs = _columns([*lines]), [*lines.items()]
         if len({curve.family for curve in curves} - {""}) in (0, len(curves)):  # else a column each
             pairs = [pair for column in range(columns) for pair in pairs[column::columns]]
         entries = title.count("\n") + 1 + math.ceil(len(pairs) / columns)
         canvas.set_size_inches(WIDTH_INCHES, sum(heights) + 0.6 + LEGEND_ROW_INCHES * entries)
+        names, handles = zip(*pairs, strict=True)
         canvas.legend(
-            *zip(*pairs, strict=True), loc="outside upper left", ncols=columns, labelcolor=INK,
-            title=title, title_fontproperties={"weight": "bold"}, alignment="left",
+            handles, names, loc="outside upper left", ncols=columns, labelcolor=INK, title=title,
+            title_fontproperties={"weight": "bold"}, alignment="left",
         )  # fmt: skip
         note_under(canvas, footnote)
         return png_and_pdf(canvas)
@@ -213,12 +210,16 @@ def _panels(layout: Layout, all_series: Sequence[Series]) -> list[_Panel]:
 
 def _flat_from(all_series: Sequence[Series], length: int) -> int:
     """Epoch after which all means stay within `FLAT` points of their ends, and half as many epochs
-    more; ``length`` at most, and before the end."""
-    last = 0
-    for series in all_series:
-        means = [trials.mean for trials in series.by_epoch]
-        last = max([last, *(n for n, m in enumerate(means, 1) if abs(m - means[-1]) > FLAT)])
-    return min(length, last * 3 // 2) if last else length
+    more; ``length`` without one."""
+    return max(
+        (
+            epoch * 3 // 2
+            for series in all_series
+            for epoch, trials in enumerate(series.by_epoch, 1)
+            if abs(trials.mean - series.by_epoch[-1].mean) > FLAT
+        ),
+        default=length,
+    )
 
 
 def _draw(
@@ -269,7 +270,7 @@ def _set_limits(axes: Axes, panel: _Panel, all_series: Sequence[Series], length:
         shown = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines])
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_ylim(bottom=0.8 * shown[shown > 0].min())
+        axes.set_ylim(bottom=0.8 * shown[shown > 0].min(initial=1))
     elif "%" in axes.get_ylabel():
         after = (t.mean for s in all_series for t in s.by_epoch[min(s.epochs, length) // 10 :])
         axes.set_ylim(bottom=10 * (min(after) // 10))
@@ -301,6 +302,7 @@ def _draw_events(
         )  # fmt: skip
     if rows:
         bottom, top = axes.get_ylim()
+        axes.set_yticks([tick for tick in axes.get_yticks() if bottom <= tick <= top])
         axes.set_ylim(top=top + 2 * NOTE_ROW / inches * rows * (top - bottom))
 
 

@@ -27,8 +27,8 @@ NO_CELL = Cell({}, {}, (), noisy_labels_right)
 
 
 class OutputResults:
-    """The runs of some tables and figures as `claims.claim.Results`, which lists
-    kinds and keys; of other tables nothing has run."""
+    """The runs of some tables and figures as `claims.claim.Results`, which lists kinds and keys.
+    Tables and figures that are not among the outputs count as not run."""
 
     def __init__(self, study: Study, outputs: Sequence[TableOrFigure], store: RunStore) -> None:
         self.study = study
