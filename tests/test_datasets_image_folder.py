@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chainer.dataset import download
 from hostile import memory_below
 from PIL import Image
 
@@ -193,6 +192,8 @@ def test_unwritable_cache(folder, cache):
 
 
 def _load_elsewhere(arguments):
+    from chainer.dataset import download  # a new process imports chainer_jo first
+
     root, path = arguments
     download.set_dataset_root(root)
     return load(path).fingerprint()
