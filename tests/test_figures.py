@@ -256,17 +256,6 @@ def test_a_single_trial_has_moving_means(store, runs, monkeypatch):
     assert axes.lines[1].get_xdata().tolist() == [n + 1.5 for n in range(39)]
 
 
-@pytest.mark.parametrize("ends", [(0.95, 0.945, 0.5, 0.8, 0.65), (0.95, 0.9, 0.85, 0.8, 0.75)])
-def test_curves_that_lie_on_each_other_are_magnified(ends, store, monkeypatch):
-    """Two rules end within a point, the others far below; or each ends close to the next one, so
-    that all would be in the window, which would not magnify."""
-    figure, start = figure_of(4), STUDY.epochs(70)
-    for curve, end in zip(figure.curves, ends, strict=True):
-        for run in curve.experiments:
-            log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
-    return figure
-
-
 def figure4_of(store, *ends):
     """Figure 4, whose rules end at these label accuracies."""
     figure, start = figure_of(4), STUDY.epochs(70)
