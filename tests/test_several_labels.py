@@ -114,6 +114,7 @@ def test_forms_of_empty_places(people, kind):
         (lambda y: y[:, :, None], r"^labels: shape \(1500, 3, 1\), expected"),
         (lambda y: y * 0, "^labels: all are 0, expected two classes or more"),
         (lambda y: [["a"]] * 1499 + [[np.nan]], "^labels: row 1499 is missing"),
+        (lambda y: np.insert(y + 2.0**60, 3, np.nan, axis=1), "^labels: .*e.18, expected less than 2"),
         (lambda y: [["1", 0] if i == 5 else [0, 1] for i in range(1500)], "^labels: row 5 has '1'"),
     ],
 )
@@ -143,6 +144,7 @@ def table(tmp_path_factory):
         (("--label-columns", "label,Label"), "'label,Label': expected different names"),
         (("--label-columns", NAMES, "--label-column", "label"), "--label-column: expected without"),
         (("--label-columns", "label2,label3"), "no label: line 60"),
+        (("--label-columns", "label,PATH"), "one column for paths and labels, expected two"),
     ],
 )
 def test_columns_that_cannot_be_used_are_one_line(flags, said, table, tmp_path, capsys):

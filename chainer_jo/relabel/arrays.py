@@ -163,9 +163,10 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 def check_masks(name: str, values: Any) -> None:
     """Raises UserError for masked values, which other arrays would have with what is masked."""
-    if np.ma.is_masked(values):
-        row = np.argwhere(np.ma.getmaskarray(values))[0].tolist()[0]
-        raise UserError(f"{name}: row {row} has none, expected no masked values")
+    rows = isinstance(values, list | tuple | np.ma.MaskedArray) and getattr(values, "ndim", 1)
+    for i, row in enumerate(values if rows else ()):
+        if np.ma.is_masked(row):
+            raise UserError(f"{name}: row {i} has none, expected no masked values")
 
 
 def _or_nan(value: Any) -> float:
@@ -195,6 +196,9 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         raise UserError(f"labels: row {empty[0]} has none, expected one or more")
     given = table[present].tolist() if table.dtype.kind == "O" else table[present]
     if table.dtype.kind == "f" and not present.all() and (given == given.round()).all():
+        if (np.abs(given) >= 2**53).any():  # neighbours are one float
+            shown = max(given.tolist(), key=abs)
+            raise UserError(f"labels: {shown}, expected less than 2**53 beside NaN, or text")
         given = given.astype(np.int64)  # a missing number has made them float
     return _classes("labels", given, len(given), "row", np.nonzero(present)[0]), present
 

@@ -140,6 +140,11 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     if (places := form.places(names)) is None:  # a quoted name may go on in the next line
         raise UserError(f"labels {str(file)!r}: the header is {names}, expected {form}")
     path_at, *label_at = places
+    if path_at in label_at:
+        raise UserError(
+            f"labels {str(file)!r}: {names[path_at]!r} is one column for paths and labels, "
+            "expected two"
+        )
     meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
     if len(meant) > 1 and not form.several:
         raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
