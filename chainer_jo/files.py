@@ -63,6 +63,12 @@ def opened(path: str | Path) -> BufferedReader:
     return open(path, "rb")
 
 
+def content(path: str | Path) -> bytes:
+    """Bytes of a file. Raises OSError as `opened` does."""
+    with opened(path) as file:
+        return file.read()
+
+
 def is_utf8(name: str) -> bool:
     """True for a file name in UTF-8; other bytes stand in a name as lone surrogates."""
     try:
@@ -105,8 +111,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes text as UTF-8; see `write`."""
-    write_bytes(path, text.encode())
+    """Writes text as UTF-8, with question marks for lone surrogates; see `write`."""
+    write_bytes(path, text.encode(errors="replace"))
 
 
 def write_json(path: Path, value) -> None:
@@ -120,8 +126,7 @@ def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
     Raises UserError if the file is not readable, or has a value of another type.
     """
     try:
-        with opened(path) as file:
-            value = json.loads(file.read())
+        value = json.loads(content(path))
     except (OSError, ValueError, RecursionError) as error:
         # As Path.exists: no file exists below a file in the place of a folder.
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)

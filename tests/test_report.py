@@ -1,5 +1,6 @@
 """The page of a results folder: Markdown and figures in one HTML file that loads nothing."""
 
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -74,10 +75,14 @@ def test_html_and_addresses_in_names_do_nothing(tmp_path):
         "Table 1", "<script>alert(1)</script>", grids=[Grid(["x"], [(n, [n]) for n in names])]
     )
     (tmp_path / "digits" / "table1.md").write_text(text.markdown())
+    (tmp_path / "digits" / 'a"><img src=x onerror=b>.md').write_text("# A name\n")
+    (tmp_path / "digits" / "provenance.json").write_text('{"devices": ["\\ud800"]}')
     html = written(tmp_path)
     page = Parsed(html)
     assert page.all("script", "src") == [] and page.all("", "onerror") == [None] * len(page.tags)
-    assert set(page.all("a", "href")) == {"#table1", "https://c.example/d"}
+    assert set(page.all("a", "href")) == {
+        "#table1", '#a"><img src=x onerror=b>', "https://c.example/d",
+    }  # fmt: skip
     assert "img" not in dict(page.tags) and "&lt;script&gt;" in html
     before, _, rest = html.partition('<meta http-equiv="Content-Security-Policy" content="')
     allowed = dict(each.strip().split(" ", 1) for each in rest.partition('"')[0].split(";"))
@@ -86,9 +91,17 @@ def test_html_and_addresses_in_names_do_nothing(tmp_path):
     assert "script-src" not in allowed
 
 
-def test_a_folder_without_results_is_one_line(tmp_path, capsys):
+@pytest.mark.parametrize("content", [None, b"\xff", ...])
+def test_a_folder_without_readable_results_is_one_line(content, tmp_path, capsys):
+    path = tmp_path / "digits" / "table1.md"
+    path.parent.mkdir()
+    if content is ...:
+        os.mkfifo(path)
+    elif content:
+        path.write_bytes(content)
     with pytest.raises(SystemExit) as end:
         written(tmp_path)
     said = capsys.readouterr().err
-    assert end.value.code == 2 and said.endswith("expected a results folder\n")
+    expected = "Markdown in UTF-8" if content else "a results folder"
+    assert end.value.code == 2 and said.endswith(f"expected {expected}\n")
     assert said.startswith("error: ") and said.count("\n") == 1

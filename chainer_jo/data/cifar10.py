@@ -19,7 +19,7 @@ import numpy as np
 from chainer_jo.data.array_cache import decoded_once
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
-from chainer_jo.files import is_utf8
+from chainer_jo.files import is_utf8, opened
 
 NAME = "cifar10"
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -87,7 +87,7 @@ def _downloaded() -> Path:
 
 
 def _check(path: Path) -> None:
-    with open(path, "rb") as file:
+    with opened(path) as file:
         md5 = hashlib.file_digest(file, "md5").hexdigest()
     if md5 != MD5:
         raise UserError(

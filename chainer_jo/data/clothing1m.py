@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chainer_jo import files
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData, as_keys
 
@@ -129,7 +130,7 @@ def _show(line: bytes) -> str:
 
 def _read_lines(root: Path, name: str, problems: Problems) -> list[bytes]:
     try:
-        lines = (root / name).read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
+        lines = files.content(root / name).removeprefix(codecs.BOM_UTF8).splitlines()
     except FileNotFoundError:
         problems.add("file missing", name)
         return []

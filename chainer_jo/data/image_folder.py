@@ -19,6 +19,7 @@ from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
+from chainer_jo.files import opened
 
 #: Minimum number of images per decoding process: decoding them takes as long as its start. Threads
 #: would wait for each other: small images take Pillow's Python code longer than its decoders.
@@ -43,7 +44,7 @@ def load(path: Path, name: str) -> ImageData:
         listing = _digest_of_listing(files, path)
         contents = _folder_contents(files, path)
     else:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             listing = hashlib.file_digest(file, "sha256").hexdigest()
         contents = _tar_contents(path)
     key = hashlib.sha256(f"{decoding.VERSION} {listing}".encode()).hexdigest()

@@ -10,6 +10,7 @@ import chainer
 import numpy as np
 from PIL import Image
 
+from chainer_jo import files
 from chainer_jo.data.array_cache import cached_blocks
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
@@ -87,7 +88,7 @@ def pool5(network: ResNet50, images: np.ndarray, size: int) -> np.ndarray:
 
 def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) -> str:
     """Folder of the cache for the features of these images under these weights."""
-    with open(weights, "rb") as file:
+    with files.opened(weights) as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(f"{variant}{images.shape}{size}".encode())
     digest.update(np.ascontiguousarray(images).data)

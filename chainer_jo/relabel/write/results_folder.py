@@ -87,7 +87,7 @@ class ResultsFolder:
                     f"now it is {_default(value)}; expected the same, or another --out folder"
                 )
         labels = self.path / LABELS
-        if labels.exists() and _digest(labels.read_bytes()) not in self._made["labels"]:
+        if labels.exists() and _digest(files.content(labels)) not in self._made["labels"]:
             raise UserError(
                 f"{labels}: was changed since it was written, and would be overwritten; expected "
                 "it under another name, or another --out folder"
@@ -120,7 +120,7 @@ class ResultsFolder:
         labels = self.path / LABELS
         digests = [_digest(table.encode())]
         if labels.exists():
-            digests.append(_digest(labels.read_bytes()))
+            digests.append(_digest(files.content(labels)))
         self._made = {**now._made, "flags": self._flags, "labels": digests, "choice": dict(choice)}
         files.write_json(self.path / MADE, self._made)
         files.write_text(labels, table)

@@ -56,12 +56,14 @@ def page(folder: Path, figures: Path) -> str:
         raise UserError(f"{folder}: no tables or figures, expected a results folder")
     links, sections = [], []
     for path in paths:
-        text = path.read_text("utf-8")
+        with files.expected(path, "Markdown in UTF-8"):
+            text = files.content(path).decode()
+        anchor = escape(path.stem)
         named = re.match(r"(?:\*\*(.+?)\.\*\*|# (.+))", text)
         name = escape(named[1] or named[2] if named else path.stem)
-        links.append(f'<li><a href="#{path.stem}">{name}</a></li>')
+        links.append(f'<li><a href="#{anchor}">{name}</a></li>')
         content = _html(text) + _picture(figures / f"{path.stem}.png", path, name)
-        sections.append(f'<section id="{path.stem}">\n{content}</section>')
+        sections.append(f'<section id="{anchor}">\n{content}</section>')
     return "\n".join([
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
@@ -95,6 +97,6 @@ def _picture(image: Path, markdown: Path, name: str) -> str:
     if not image.exists():
         return ""
     about = files.read_json(markdown.with_suffix(".json"), missing={}).get("description")
-    encoded = base64.b64encode(image.read_bytes()).decode()
+    encoded = base64.b64encode(files.content(image)).decode()
     alternative = escape(str(about)) if about else name
     return f'<p><img src="data:image/png;base64,{encoded}" alt="{alternative}"></p>\n'

@@ -178,7 +178,7 @@ class RunStore:
         lines = path.read_text().splitlines() if path.exists() else []
         sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
         for name in names:
-            content = (folder / name).read_bytes()
+            content = files.content(folder / name)
             files.write_bytes(root / "runs" / experiment.id / name, content)
             sums[f"{experiment.id}/{name}"] = hashlib.sha256(content).hexdigest()
         files.write_text(path, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
@@ -379,7 +379,7 @@ def _without_digest(result: dict) -> dict:
 
 
 def _digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(files.content(path)).hexdigest()
 
 
 def _digest(labels: np.ndarray) -> str:
