@@ -163,8 +163,8 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 def check_masks(name: str, values: Any) -> None:
     """Raises UserError for masked values, which other arrays would have with what is masked."""
-    rows = isinstance(values, list | tuple | np.ma.MaskedArray) and getattr(values, "ndim", 1)
-    for i, row in enumerate(values if rows else ()):
+    masked = isinstance(values, np.ma.MaskedArray) and values.ndim
+    for i, row in enumerate(values if masked or isinstance(values, list | tuple) else ()):
         if np.ma.is_masked(row):
             raise UserError(f"{name}: row {i} has none, expected no masked values")
 
