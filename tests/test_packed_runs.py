@@ -97,6 +97,9 @@ def test_labels_and_weights_of_packed_runs_are_kept(packed, capsys):
         content = (other.root / "runs" / name).read_bytes()
         assert content == (store.root / "runs" / name).read_bytes()
         assert sums[name] == hashlib.sha256(content).hexdigest()
+    (other.root / "runs/SHA256SUMS").write_text("no digest\n")
+    with pytest.raises(UserError, match="SHA256SUMS: damaged .* a digest and a name in each line"):
+        pack.pack("test", [*flags(store, other), "--keep", FIRST.id])
 
 
 def test_times_may_differ_from_the_packed_run(packed):

@@ -175,8 +175,9 @@ class RunStore:
         if _numbers(computed) != _numbers(packed):
             raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
         path = root / "runs" / SUMS
-        lines = path.read_text().splitlines() if path.exists() else []
-        sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+        with files.expected(path, "a digest and a name in each line"):
+            lines = files.content(path).decode().splitlines() if path.exists() else []
+            sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
         for name in names:
             content = files.content(folder / name)
             files.write_bytes(root / "runs" / experiment.id / name, content)
