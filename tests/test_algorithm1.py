@@ -61,6 +61,19 @@ def test_the_log_of_a_first_step_has_its_keys_in_their_order(tmp_path):
         ]  # fmt: skip
 
 
+def test_the_learning_rate_is_divided_after_the_epochs_of_the_schedule(tmp_path):
+    experiment = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+    one = Run(experiment, digits.load(), RunStore(tmp_path), Settings(engine="stock"))
+    one.finish()
+    sgd = experiment.optimization
+    assert sgd.drops and sgd.epochs > sgd.drops[-1]
+    rates = {entry["epoch"]: entry["lr"] for entry in one.store.log(experiment)}
+    assert rates == pytest.approx(
+        {e: sgd.learning_rate / 10 ** sum(d < e for d in sgd.drops) for e in rates}
+    )
+    assert len(rates) == sgd.epochs
+
+
 def test_a_run_that_is_refused_leaves_no_processes(tmp_path):
     data = clothing1m.load(make_clothing1m_like(tmp_path / "small", size=18), ON_DISK.data.name)
     large = replace(ON_DISK, optimization=replace(ON_DISK.optimization, batch_size=10_000))
