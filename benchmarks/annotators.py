@@ -3,27 +3,23 @@
     python benchmarks/annotators.py --features FILE.npz --data cifar-10-batches-py \\
         --labels CIFAR-10_human.pt --json FILE.json
 
-Features and labels are those of `human_labels.py`: 10,000 random training images of CIFAR-10 a
-seed, and CIFAR-10N's random1 to random3. A second task makes the columns differ: 70 % of the errors
+`human_labels.py` reads the features and labels: 10,000 random training images of CIFAR-10 a seed,
+and CIFAR-10N's random1 to random3. A second task makes the columns differ: 70 % of the errors
 of the first are corrected, 30 % of the labels of the third are redrawn. All networks are trained on
 the majority; ties are decided at random, by the same draw for all methods.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import label_errors as given_features
 import numpy as np
-from human_labels import read_features
+from human_labels import compare
 from label_errors import CLEANLAB, RELABEL, Methods, SameNetworks, Verdict, crossed, verdict_of
 from label_errors_page import Blocks, mean_of, table
 from label_tasks import Task
 from sklearn.base import BaseEstimator
 
 from chainer_jo import seeds
-from chainer_jo.command_line import ending
-from chainer_jo.data import cifar10n, source
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge.label_errors import find_label_errors
 from chainer_jo.relabel.judge.label_noise import majority
@@ -135,20 +131,7 @@ def summary(blocks: Blocks) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = given_features.flags_of(list(METHODS))
-    parser.set_defaults(seeds=[0, 1, 2])
-    parser.add_argument("--data", required=True, metavar="CIFAR10", help="as for reproduce/")
-    parser.add_argument("--labels", required=True, type=Path, metavar="FILE", help="of people")
-    with ending():
-        options = parser.parse_args(arguments)
-        if not options.features:
-            raise UserError("--features: left out, expected a file of chainer-jo features")
-        true = source.find(options.data).load().true_labels
-        labels = cifar10n.read(options.labels, true)
-        tasks = people(read_features(options.features, len(true)), true, labels)
-        tasks = [task for task in tasks if not options.tasks or task.name in options.tasks]
-        name = Path(__file__).name
-        given_features.compare(options, name, tasks, METHODS, summary, RIGHT)
+    compare(__file__, people, METHODS, summary, RIGHT, arguments)
 
 
 if __name__ == "__main__":

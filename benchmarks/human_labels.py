@@ -12,6 +12,7 @@ CC BY-NC 4.0; see `chainer_jo.data.cifar10n`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import label_errors as given_features
@@ -103,8 +104,17 @@ def summary(blocks: Blocks) -> list[str]:
     ]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = given_features.flags_of(list(METHODS))
+def compare(
+    file: str,
+    tasks_of: Callable[[np.ndarray, np.ndarray, dict[str, np.ndarray]], list[Task]],
+    methods: Methods,
+    summary: Callable[[Blocks], list[str]],
+    scores: Mapping[str, str],
+    arguments: list[str] | None = None,
+) -> None:
+    """Command line of a benchmark on labels of people; ``tasks_of`` takes features, true labels and
+    label sets."""
+    parser = given_features.flags_of(list(methods))
     parser.set_defaults(seeds=[0, 1, 2])
     parser.add_argument("--data", required=True, metavar="CIFAR10", help="as for reproduce/")
     parser.add_argument("--labels", required=True, type=Path, metavar="FILE", help="of people")
@@ -114,10 +124,16 @@ def main(arguments: list[str] | None = None) -> None:
             raise UserError("--features: left out, expected a file of chainer-jo features")
         true = source.find(options.data).load().true_labels
         labels = cifar10n.read(options.labels, true)
-        features = read_features(options.features, len(true))
-        tasks = human_tasks(features, true, {name: labels[name] for name in LABEL_SETS})
+        tasks = tasks_of(read_features(options.features, len(true)), true, labels)
         tasks = [task for task in tasks if not options.tasks or task.name in options.tasks]
-        given_features.compare(options, Path(__file__).name, tasks, METHODS, summary, SCORES)
+        given_features.compare(options, Path(file).name, tasks, methods, summary, scores)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    def tasks(features: np.ndarray, true: np.ndarray, labels: dict) -> list[Task]:
+        return human_tasks(features, true, {name: labels[name] for name in LABEL_SETS})
+
+    compare(__file__, tasks, METHODS, summary, SCORES, arguments)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def test_our_stricter_form_stands_beside_the_papers_words(tmp_path):
 
 
 def test_the_power_of_the_trials_is_stated():
-    """Of scipy.stats.nct: 3 trials need 3.26 standard deviations, 6 need 1.44."""
+    """By scipy.stats.nct, 3 trials need 3.26 standard deviations, 6 need 1.44."""
     found = [verdict(paper.HOLDS, finding(trials=3), finding(trials=3), finding(trials=1))]
     assert "if the true difference is 3.3 times the standard deviation" in claims.power(found)
     assert claims.power([verdict(paper.NOT_RUN, finding("not run", trials=0))]) == ""

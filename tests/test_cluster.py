@@ -105,7 +105,7 @@ def dask(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
-    """What the same runs come to in this process."""
+    """Results of the same runs in this process."""
     store = RunStore(tmp_path_factory.mktemp("local"))
     Scheduler(store, Here(store, digits.load, SETTINGS, 2, 1)).work(EXPERIMENTS)
     return outcome(store.root)

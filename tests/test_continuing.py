@@ -224,7 +224,7 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
 
 
 def test_a_run_does_not_go_on_from_the_snapshot_of_another(begun):
-    """Of another learning rate, say, on the same data."""
+    """The other run has another learning rate, on the same data."""
     (store, path), run = begun, EXPERIMENTS[2]
     other = replace(run, optimization=replace(run.optimization, learning_rate=0.01))
     store.open(other)

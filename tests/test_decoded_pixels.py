@@ -59,7 +59,7 @@ PREMULTIPLIED, ALPHA = (1,), (2,)
 
 
 def of_tiff(samples, bits, photometric, extra, palette):
-    """What a person sees."""
+    """The colours that a person sees."""
     n = COLOURS[photometric]
     colours, rest = eight(samples, bits).astype(float)[..., :n], eight(samples, bits)[..., n:]
     if photometric == GREY_INVERTED:

@@ -64,7 +64,7 @@ def checked(how: str) -> list[str]:
 
 
 def words(command: str) -> list[str]:
-    """What Python is given, with data by name: files need not exist."""
+    """The words after python, with data by name: files need not exist."""
     python, *rest = shlex.split(command.replace("cifar10-jpeg.tar.xz", "cifar10-jpeg"))
     assert python.startswith((".venv/bin/python", "python"))
     return rest
