@@ -90,7 +90,7 @@ class NumpyKernels:
 
 def stand_in(precision="fp32", fused=FUSIONS, unsupported=()):
     """cuDNN's backend on a library that computes its graphs in NumPy, and that library."""
-    library = Library(*unsupported, {"identity"})
+    library = Library(*unsupported)
     choices = Choices("GPU, cuDNN 9.20.0")
     arrays = HostArrays(lambda: library.clock)
     made = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)

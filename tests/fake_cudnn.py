@@ -44,14 +44,13 @@ class Library(SimpleNamespace):
     """What ``import cudnn`` gives; ``graphs`` are those made so far.
 
     ``unsupported`` is a set of node names: a graph that has all of them has no engine. Every other
-    one has the plans ``offers``, or those ``offers_with`` a node of its. What these take is on a
-    clock of the library's own.
+    one has the plans ``offers``. What these take is on a clock of the library's own.
     """
 
     def __init__(self, *unsupported: set[str]) -> None:
         super().__init__(
             data_type=data_type, heur_mode=heur_mode, numerical_note=numerical_note,
-            offers=[Offer("eng1_k2=5")], offers_with={}, clock=0.0, built=[],
+            offers=[Offer("eng1_k2=5")], clock=0.0, built=[],
             cudnnGraphNotSupportedError=cudnnGraphNotSupportedError,
             graphs=[], streams=[], destroyed=[], unsupported=unsupported,
         )  # fmt: skip
@@ -151,9 +150,6 @@ class Graph:
     def mul(self, a, b):
         return self._node("mul", lambda v: v(a) * v(b))
 
-    def identity(self, input):
-        return self._node("identity", lambda v: v(input))
-
     def relu(self, input):
         return self._node("relu", lambda v: np.maximum(v(input), 0))
 
@@ -230,8 +226,6 @@ class Graph:
         self._step("check_support")
         if any(nodes <= set(self.nodes) for nodes in self.library.unsupported):
             raise cudnnGraphNotSupportedError("no engine")
-        for node in self.library.offers_with.keys() & set(self.nodes):
-            self.offers = list(self.library.offers_with[node])
 
     def get_execution_plan_count(self):
         return len(self.offers)

@@ -132,16 +132,16 @@ def test_graphs_are_planned_once_per_shape(rng):
         backend.conv2d(x, W, 1, 1, None)
         backend.conv2d(x, W, 1, 1, draw(rng, 2, 4, 6, 6))
         backend.batch_norm_relu_train(x, *np.ones((2, 3), np.float32))
-    assert [graph.runs for graph in library.graphs] == [3, 0, 3, 3]  # 0: with an identity node
+    assert [graph.runs for graph in library.graphs] == [3, 3, 3]
     backend.conv2d(x[:1], W, 1, 1, None)
-    assert len(library.graphs) == 6
+    assert len(library.graphs) == 4
 
 
 def test_what_has_no_engine_is_not_tried_again(rng):
     backend, library = stand_in(unsupported=({"add"},))
     for _ in range(3):
         backend.conv2d(draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), 1, 1, draw(rng, 2, 4, 6, 6))
-    assert [graph.runs for graph in library.graphs] == [0, 3, 0]
+    assert [graph.runs for graph in library.graphs] == [0, 3]
 
 
 @pytest.mark.parametrize(("precision", "refused", "taken"), [

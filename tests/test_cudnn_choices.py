@@ -29,9 +29,9 @@ def convolution(backend, x=X):
     return backend.conv2d(x, W, 1, 1, None)
 
 
-def make(*offers, choices=None, folder=None, precision="fp32", unsupported=({"identity"},)):
+def make(*offers, choices=None, folder=None, precision="fp32"):
     """A backend, and the library below it, whose graphs have these plans."""
-    library = Library(*unsupported)
+    library = Library()
     library.offers = offers
     arrays = HostArrays(lambda: library.clock)
     kernels = SimpleNamespace(occupy=lambda x, passes: arrays.allocated.append(passes))
@@ -42,18 +42,13 @@ def make(*offers, choices=None, folder=None, precision="fp32", unsupported=({"id
     return backend, library
 
 
-def supported(library):
-    """The graphs without an identity node."""
-    return [graph for graph in library.graphs if "identity" not in graph.nodes]
-
-
 def runs(library):
-    return [graph.runs for graph in supported(library)]
+    return [graph.runs for graph in library.graphs]
 
 
 def chosen(library):
-    """The plan of the only supported graph."""
-    (graph,) = supported(library)
+    """The plan of the only graph."""
+    (graph,) = library.graphs
     return graph.selected.name
 
 
@@ -326,86 +321,28 @@ def test_the_digest_of_a_threads_run_is_of_what_it_ran(tmp_path):
     assert backend.choices == digest
 
 
-IDENTITY = Offer("eng4_k24=35", 15.0, off=0.125)
-
-
-@pytest.mark.parametrize("operation", ["convolution", "convolution_grad_input"])
-def test_the_graph_with_an_identity_node_has_plans_of_its_own(tmp_path, operation):
-    def compute(backend):
-        if operation == "convolution":
-            return convolution(backend)
-        return backend.conv2d_grad_input(np.ones((2, 4, 6, 6), np.float32), W, X.shape, 1, 1, None)
-
-    plain = compute(make(Offer("eng0"))[0])
-    for turn in range(2):
-        backend, library = make(SLOW, FAST, folder=tmp_path, unsupported=())
-        library.offers_with = {"identity": [SLOW, IDENTITY]}
-        assert np.array_equal(compute(backend), plain * (1 + IDENTITY.off))
-        assert [bool(graph.runs) for graph in library.graphs] == [turn == 0, True]
-    assert list(kept(tmp_path).values()) == [f"identity:{IDENTITY.name}"]
-
-
-def test_the_second_graph_is_not_planned_where_the_choice_is_a_plan_of_the_first(tmp_path):
-    for graphs in (2, 1):
-        backend, library = make(FAST, folder=tmp_path, unsupported=())
-        library.offers_with = {"identity": [SLOW]}
-        convolution(backend)
-        assert len(library.graphs) == graphs
-
-
-def test_where_only_the_graph_with_an_identity_node_has_an_engine_it_computes():
-    backend, library = make(unsupported=())
-    library.offers_with = {"identity": [IDENTITY]}
-    plain = convolution(make(Offer("eng0"))[0])
-    assert np.array_equal(convolution(backend), plain * (1 + IDENTITY.off))
-
-
-def test_an_addition_has_no_second_graph():
-    backend, library = make(SLOW, unsupported=())
-    backend.fused = frozenset({"conv2d"})
-    backend.conv2d(X, W, 1, 1, np.ones((2, 4, 6, 6), np.float32))
-    assert [graph.nodes for graph in library.graphs] == [["conv_fprop", "add"]]
-
-
-def shipped(plan, microseconds):
-    return Choices(HERE, {GRAPH: {"plan": plan.name, "microseconds": microseconds}})
-
-
-def test_a_shipped_plan_is_taken_if_it_was_timed_with_the_others_and_is_there(tmp_path, caplog):
-    """After a plan of the folder."""
-    there = shipped(MIDDLE, {MIDDLE.name: 20.0, FAST.name: 25.0})
-    backend, library = make(SLOW, FAST, MIDDLE, choices=there, folder=tmp_path)
-    convolution(backend)
-    assert chosen(library) == MIDDLE.name and runs(library) == [1]
+def test_a_shipped_plan_comes_before_cudnns_first_and_after_the_folders(tmp_path, caplog):
+    """It is kept unless another is clearly faster, or it cannot be built."""
+    shipped = Choices(HERE, {GRAPH: MIDDLE.name})
+    as_fast = Offer("eng5", 24.5)
+    assert choice(SLOW, as_fast, MIDDLE, choices=shipped, folder=tmp_path) == MIDDLE.name
     assert kept(tmp_path) == {GRAPH: MIDDLE.name}, "another version may ship other plans"
+    for folder, offers, expected in (
+        ("faster", (MIDDLE, FAST), FAST), ("lost", (SLOW, as_fast), as_fast),
+    ):  # fmt: skip
+        shipped = Choices(HERE, {GRAPH: MIDDLE.name})
+        assert choice(*offers, choices=shipped, folder=tmp_path / folder) == expected.name
     convolution(make(SLOW, folder=tmp_path / "kept")[0])
-    assert choice(SLOW, MIDDLE, choices=there, folder=tmp_path / "kept") == SLOW.name
-    there = shipped(FAST, {FAST.name: 20.0})
-    assert choice(SLOW, MIDDLE, choices=there, folder=tmp_path / "no") == MIDDLE.name
+    shipped = Choices(HERE, {GRAPH: MIDDLE.name})
+    assert choice(SLOW, MIDDLE, choices=shipped, folder=tmp_path / "kept") == SLOW.name
     assert not caplog.records
-
-
-@pytest.mark.parametrize("microseconds", [[20.0, 25.0], {MIDDLE.name: 20.0}])
-@pytest.mark.parametrize(("other", "expected"), [
-    (IDENTITY, f"identity:{IDENTITY.name}"), (Offer("eng4_k24=35", 24.5), MIDDLE.name),
-])  # fmt: skip
-def test_a_shipped_plan_is_timed_again_where_others_were_not(
-    tmp_path, microseconds, other, expected
-):
-    """A list has eight plans at most, and none of the graph with an identity node. The shipped plan
-    is kept unless another is clearly faster."""
-    choices = shipped(MIDDLE, microseconds)
-    backend, library = make(SLOW, MIDDLE, choices=choices, folder=tmp_path, unsupported=())
-    library.offers_with = {"identity": [other]}
-    convolution(backend)
-    assert kept(tmp_path) == {GRAPH: expected}
 
 
 @pytest.mark.parametrize("results", ["paper-mixed", "paper-cifar10-jpeg-mixed"])
 def test_shipped_plans_are_those_of_the_committed_results(results):
     committed = ROOT / "results" / "reference" / results / NAME
     assert files.read_json(cudnn_choices.SHIPPED) == files.read_json(committed)
-    entry = cudnn_choices.of("NVIDIA H200, cuDNN 9.19.0").shipped[
+    plan = cudnn_choices.of("NVIDIA H200, cuDNN 9.19.0").shipped[
         "mixed convolution_grad_weight (128, 32, 32, 32) (32, 32, 3, 3) 1 1"
     ]
-    assert entry["plan"].startswith("eng65_")
+    assert plan.startswith("eng65_")

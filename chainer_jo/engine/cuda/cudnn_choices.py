@@ -24,16 +24,15 @@ class Choices:
     """Plans by graph, for one kind of GPU and one version of cuDNN.
 
     The file has an object per machine, with the name of each graph's ``plan`` and the
-    ``microseconds`` of all timed plans by name; older files have a list, without names, of the
-    first eight. Processes can share the file.
+    ``microseconds`` of all timed plans. Processes can share the file.
 
     Parameters
     ----------
     machine : name of the GPU and version of cuDNN.
-    shipped : entries for this machine in the file that comes with the package.
+    shipped : plans for this machine in the file that comes with the package.
     """
 
-    def __init__(self, machine: str, shipped: Mapping[str, dict] | None = None) -> None:
+    def __init__(self, machine: str, shipped: Mapping[str, str] | None = None) -> None:
         self.machine = machine
         self.shipped = shipped or {}
         self._path: Path | None = None
@@ -90,7 +89,8 @@ class Choices:
 @functools.cache
 def of(machine: str) -> Choices:
     """Choices of this process, common to all its backends."""
-    return Choices(machine, _read(SHIPPED).get(machine))
+    shipped = _read(SHIPPED).get(machine, {})
+    return Choices(machine, {graph: choice["plan"] for graph, choice in shipped.items()})
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 A plan is an engine with its knobs, and is identified by cuDNN's name ("eng47_k2=5_k13=1"):
 cudnn-frontend 1.28 lacks some knobs of cuDNN 9.28, so that it cannot always build from knobs.
-Plans of an operation's second graph have its name in front ("identity:eng4_k24=35").
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +19,7 @@ from typing import Any
 
 from chainer_jo.engine.cuda import sharing
 from chainer_jo.engine.cuda.cudnn_choices import Choices
-from chainer_jo.engine.cuda.cudnn_plans import Graph, address, has_identity
+from chainer_jo.engine.cuda.cudnn_plans import Graph, address
 
 #: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
 #: graph and eager run, resumed and uninterrupted run agree bit for bit.
@@ -47,57 +46,37 @@ RUNS = 4
 #: without it Python would be timed.
 OCCUPIED = 200_000
 
-#: Prefix of plans of the graph with an identity node.
-IDENTITY = "identity:"
-
 _logger = logging.getLogger(__name__)
 
 
 class Plan:
-    """An operation and the plans of its graphs.
+    """A graph and its plans.
 
     Attributes
     ----------
-    graph : description of the operation.
+    text : description of the graph.
     candidates : workspace in bytes of each plan to choose from, the preferred first; empty after
         the choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
     """
 
-    def __init__(self, text: str, graphs: Mapping[str, Graph]) -> None:
-        self.graph = text
+    def __init__(self, text: str, graph: Graph, not_supported: type[Exception]) -> None:
+        self.text = text
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
-        self._built: Graph | None = None
+        self._nodes, self._uids = graph.nodes, graph.uids
         self._workspace = 0
-        #: By graph, the indices of its plans by name.
-        self._plans = {
-            graph: {
-                prefix + graph.nodes.get_plan_name_at_index(i): i
-                for i in range(graph.nodes.get_execution_plan_count())
-            }
-            for prefix, graph in graphs.items()
-        }
-        library = next(iter(self._plans)).library
-        self._errors = ValueError, RuntimeError, library.cudnnGraphNotSupportedError
+        count = self._nodes.get_execution_plan_count()
+        self._indices = {self._nodes.get_plan_name_at_index(i): i for i in range(count)}
+        self._errors = ValueError, RuntimeError, not_supported
 
-    def find_candidates(self, shipped: Mapping[str, Any] | None) -> None:
-        """Fills `candidates`. The shipped choice comes first, and alone if it was timed with plans
-        of all graphs."""
-        if shipped:
-            self._add_candidates([shipped["plan"]])
-            timed = set(shipped["microseconds"])
-            if self.candidates and all(timed & plans.keys() for plans in self._plans.values()):
-                return
-        for plans in self._plans.values():
-            self._add_candidates(plans)
-
-    def _add_candidates(self, names: Iterable[str]) -> None:
-        """Adds the first of these plans that can be built within the limits."""
+    def find_candidates(self, shipped: str | None) -> None:
+        """Fills `candidates` with the plans that can be built within the limits, the shipped plan
+        first."""
         spent = last = 0.0
-        for name in names:
+        for name in sorted(self._indices, key=lambda name: name != shipped):
             if self.candidates and spent + last > SECONDS:
                 break
             started = time.perf_counter()
@@ -109,13 +88,10 @@ class Plan:
 
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
-        for graph, plans in self._plans.items():
-            if name in plans:
-                with suppress(*self._errors):
-                    graph.nodes.build_plan_at_index(plans[name])
-                    self._workspace = graph.nodes.get_workspace_size()
-                    self._built = graph  # which runs the plan that was built last
-                    return True
+        with suppress(KeyError, *self._errors):
+            self._nodes.build_plan_at_index(self._indices[name])  # the graph runs the last one
+            self._workspace = self._nodes.get_workspace_size()
+            return True
         return False
 
     def choose(self, name: str) -> None:
@@ -126,7 +102,7 @@ class Plan:
             self.lost = name
             _logger.warning(
                 "there is no plan %s any more for %s; chosen again: runs that were begun with it "
-                "go on with other rounding", name, self.graph,
+                "go on with other rounding", name, self.text,
             )  # fmt: skip
 
     @property
@@ -135,10 +111,9 @@ class Plan:
         return max(self.candidates.values(), default=self._workspace)
 
     def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
-        """Runs on the handle's stream, given the operation's arrays by name, and a workspace."""
-        assert self._built is not None, "no plan is selected"
-        named = {uid: address(arrays[name]) for name, uid in self._built.uids.items()}
-        self._built.nodes.execute(named, workspace, handle=handle)
+        """Runs on the handle's stream, given the graph's arrays by name, and a workspace."""
+        named = {uid: address(arrays[name]) for name, uid in self._uids.items()}
+        self._nodes.execute(named, workspace, handle=handle)
 
     def _runs(self, name: str, run: Callable[[], None]) -> bool:
         """Loads a plan, and compiles it if need be; False if it does not run."""
@@ -211,7 +186,7 @@ class Planner:
         self._plans = {
             key: plan
             for key, plan in self._plans.items()
-            if plan is None or plan.name == self._choices.get(plan.graph)
+            if plan is None or plan.name == self._choices.get(plan.text)
         }
 
     @property
@@ -220,7 +195,7 @@ class Planner:
         plans = [plan for plan in map(self._plans.get, self._used) if plan and plan.name]
         if not plans:
             return None
-        names = json.dumps({plan.graph: plan.name for plan in plans}, sort_keys=True)
+        names = json.dumps({plan.text: plan.name for plan in plans}, sort_keys=True)
         return hashlib.sha256(names.encode()).hexdigest()[:12]
 
     def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
@@ -240,16 +215,13 @@ class Planner:
         for name in names:
             if microseconds[name] < (1 - MARGIN) * microseconds[best]:
                 best = name
-        plan.choose(self._choices.record(plan.graph, best, microseconds, plan.lost))
+        plan.choose(self._choices.record(plan.text, best, microseconds, plan.lost))
         if plan.name is None:
             plan.choose(best)
 
-    def _graph(
-        self, identity: bool, describe: Callable[..., None], *arguments: Any
-    ) -> Graph | None:
-        """A graph whose deterministic plans can be built; None if cuDNN has no engine."""
+    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         library = self._library
-        graph = Graph(library, self._handle, self._precision, identity)
+        graph = Graph(library, self._handle, self._precision)
         describe(graph, *arguments)
         nodes = graph.nodes
         try:
@@ -261,20 +233,9 @@ class Planner:
             nodes.check_support()
         except library.cudnnGraphNotSupportedError:
             return None
-        return graph
-
-    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         text = " ".join(map(str, (self._precision, describe.__name__, *arguments)))
-        earlier = self._choices.get(text)
-        graphs = {"": self._graph(False, describe, *arguments)}
-        # Planned without need, the second graph would delay every process.
-        if has_identity(describe, *arguments) and (earlier or IDENTITY).startswith(IDENTITY):
-            graphs[IDENTITY] = self._graph(True, describe, *arguments)
-        supported = {prefix: graph for prefix, graph in graphs.items() if graph}
-        if not supported:
-            return None
-        plan = Plan(text, supported)
-        if earlier is not None:
+        plan = Plan(text, graph, library.cudnnGraphNotSupportedError)
+        if (earlier := self._choices.get(text)) is not None:
             plan.choose(earlier)
         if plan.name is None:
             plan.find_candidates(self._choices.shipped.get(text))

@@ -6,7 +6,6 @@ Arithmetic is float32 for every type of the activations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -34,15 +33,10 @@ def address(x: Any) -> int:
 
 
 class Graph:
-    """A cuDNN graph under construction, with named inputs and outputs; `identity` puts a node
-    that changes nothing before each result of the activations' type."""
+    """A cuDNN graph under construction, with named inputs and outputs."""
 
-    def __init__(
-        self, library: ModuleType, handle: Any, precision: str, identity: bool = False
-    ) -> None:
+    def __init__(self, library: ModuleType, handle: Any, precision: str) -> None:
         types = library.data_type
-        self.library = library
-        self._identity = identity
         self.float = types.FLOAT
         self.activation_type = types.HALF if precision == "mixed" else types.FLOAT
         self.nodes = library.pygraph(
@@ -82,10 +76,6 @@ class Graph:
 
     def result(self, name: str, tensor: Any, shape: Shape) -> None:
         """A result of the activations' type."""
-        if self._identity:
-            # The node's input is left virtual and in float32: only the result is rounded.
-            tensor.set_dim(list(shape)).set_stride(nhwc_strides(shape))
-            tensor = self.nodes.identity(input=tensor)
         self.shape(tensor, shape).set_output(True).set_uid(self._uid(name))
 
     def shape(self, tensor: Any, shape: Shape) -> Any:
@@ -130,15 +120,6 @@ def convolution_scale_relu(
     y = nodes.mul(a=y, b=graph.vector("scale", channels))
     y = nodes.add(a=y, b=graph.vector("shift", channels))
     graph.result("y", nodes.relu(input=y), output_shape(x_shape, W_shape, stride, pad))
-
-
-def has_identity(describe: Callable[..., None], *arguments: Any) -> bool:
-    """True if an operation has a second graph, with an identity node before its result.
-
-    cuDNN has other engines for it, as for a residual: on an H100, these took 17.4, 10.8 and 7.7
-    microseconds, where the fastest of eight plans took 20.3, 13.7 and 12.0 without a residual.
-    """
-    return describe in (convolution, convolution_grad_input) and not arguments[-1]
 
 
 def convolution_grad_weight(
