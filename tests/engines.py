@@ -71,13 +71,9 @@ class NumpyKernels:
         return a @ b
 
     @staticmethod
-    def arrange(weights, dtype, min_channels):
-        copies = []
-        for w in weights:
-            o, c, kh, kw = w.shape
-            copies.append(np.zeros((o, kh, kw, max(c, min_channels)), dtype).transpose(0, 3, 1, 2))
-            copies[-1][:, :c] = w
-        return copies
+    def arrange(weights, dtype):
+        copies = [w.transpose(0, 2, 3, 1).astype(dtype, order="C") for w in weights]
+        return [copy.transpose(0, 3, 1, 2) for copy in copies]
 
     @staticmethod
     def move_averages(layers):

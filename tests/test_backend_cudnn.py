@@ -11,8 +11,7 @@ from chainer import functions as F
 from cuda_on_cpu import elementwise, needs_compiler
 from engines import NumpyKernels, stand_in
 from fake_cudnn import WORKSPACE, data_type
-from float64_functions import conv2d as conv2d64
-from float64_functions import conv2d_gradients, relative_error
+from float64_functions import relative_error
 
 from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS
 from chainer_jo.engine.cuda.cudnn_kernels import SOURCES
@@ -228,35 +227,6 @@ def test_kernels(rng, tmp_path, name, dtype):
 def test_relu_keeps_nan(tmp_path):
     kernel = elementwise(tmp_path, *SOURCES["relu"], np.dtype(np.float32))
     assert np.isnan(kernel(np.array([np.nan], np.float32)))
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_three_channels_are_eight_with_zeros_in_mixed_precision(rng, whole):
-    """The image is copied once; what lies beyond its channels never counts."""
-    backend, library = stand_in("mixed")
-    x, W = backend.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3)
-    assert x.shape == (2, 3, 6, 6) and x.base.shape[-1] == 8 and not x.base[..., 3:].any()
-    assert np.shares_memory(backend.as_activation(x), x)
-    gy, placeholder = backend.as_activation(draw(rng, 2, 4, 6, 6)), np.full_like(W, np.nan)
-    with backend.step([(W, placeholder)]) if whole else nullcontext():
-        y = backend.conv2d(x, W, 1, 1, None)
-        raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
-        gx = backend.conv2d_grad_input(gy, W, x.shape, 1, 1, None)
-    as_used = W.astype(np.float16).astype(np.float32)
-    gx64, gW64 = conv2d_gradients(x, as_used, gy, 1, 1)
-    for ours, expected in (y, conv2d64(x, as_used, 1, 1)), (raw, gW64), (gx, gx64):
-        assert ours.shape == expected.shape and relative_error(ours, expected) < 2e-3
-    by_image = [g.tensors[0] for g in library.graphs if g.runs and "conv_dgrad" not in g.nodes]
-    assert [tensor.dim[1] for tensor in by_image] == [8, 8]
-
-
-def test_channels_of_another_activation_are_copied_where_it_is_not_aligned(rng):
-    backend, _ = stand_in("mixed")
-    whole, W = backend.as_activation(draw(rng, 2, 8, 5, 5)), draw(rng, 4, 3, 1, 1)
-    for first in (0, 5):  # at 5, eight channels would end beyond the array
-        part = whole[:, first : first + 3]
-        expected = conv2d64(part, W.astype(np.float16), 1, 0)
-        assert relative_error(backend.conv2d(part, W, 1, 0, None), expected) < 2e-3
 
 
 def test_a_networks_evaluation_is_folded_where_nothing_else_reads_the_convolution():

@@ -36,10 +36,6 @@ ALIGNMENT = 16
 #: Loss scale in "mixed", a power of two for exact division. Gradients of a mean over a batch and an
 #: image are far below float16's smallest normal number, 6e-5; scaled, they are in its range.
 LOSS_SCALE = 1024.0
-#: Minimum channels of a convolution's input, by precision; zeros are added up to it. cuDNN's fast
-#: float16 engines need multiples of eight.
-MIN_CHANNELS = {"fp32": 1, "tf32": 1, "mixed": 8}
-
 #: Operations that one cuDNN graph can fuse: convolution and residual, gradient and existing
 #: gradient, batch normalisation and ReLU, the gradient of both, and, in evaluation, convolution,
 #: batch normalisation and ReLU.
@@ -122,7 +118,6 @@ class CuDNN(Backend):
         self._xp = xp
         self._kernels = kernels
         self._planner = Planner(library, handle, precision, choices)
-        self._min_channels = MIN_CHANNELS[precision]
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
         self._unused_averages: dict[int, Any] = {}
@@ -142,13 +137,13 @@ class CuDNN(Backend):
     def as_activation(self, x):
         if x.dtype.kind != "f":
             raise TypeError(f"activation: dtype {x.dtype}, expected {self._dtype}")
-        return self._wide(x)[:, : x.shape[1]]
+        return self._nhwc(x)
 
     def to_float32(self, x):
         return x.astype(FLOAT32, copy=False)
 
     def conv2d(self, x, W, stride, pad, residual):
-        x, W = self._wide(self._checked("x", x)), self._weights(W)
+        x, W = self._activation("x", x), self._weights(W)
         geometry = x.shape, W.shape, stride, pad
         y = self._empty(plans.output_shape(*geometry))
         if residual is not None:
@@ -162,19 +157,18 @@ class CuDNN(Backend):
         gx = self._empty(x_shape)
         if accumulate is not None:
             accumulate = self._activation("accumulate", accumulate, gx.shape)
-        W = self._nhwc(self._weights(W)[:, : x_shape[1]], self._dtype)
-        arrays = {"gy": gy, "W": W, "gx": gx}
+        arrays = {"gy": gy, "W": self._weights(W), "gx": gx}
         describe = plans.convolution_grad_input
         return self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
-        x = self._wide(self._checked("x", x))
-        geometry = x.shape, self._wide_shape(W_shape), stride, pad
+        x = self._activation("x", x)
+        geometry = x.shape, tuple(W_shape), stride, pad
         gy = self._activation("gy", gy, plans.output_shape(*geometry))
-        gW = self._empty(geometry[1])
+        gW = self._empty(W_shape)
         plan = self._planner.plan(plans.convolution_grad_weight, *geometry)
         self._run(_engine_for(plan, geometry), {"x": x, "gy": gy, "gW": gW})
-        return gW[:, : W_shape[1]]
+        return gW
 
     def gradient_of(self, W, gradient, accumulate):
         step, address = self._thread.step, _address(W)
@@ -189,7 +183,7 @@ class CuDNN(Backend):
 
     @contextmanager
     def step(self, weights):
-        arranged = self._kernels.arrange([W for W, _ in weights], self._dtype, self._min_channels)
+        arranged = self._kernels.arrange([W for W, _ in weights], self._dtype)
         addresses = [_address(W) for W, _ in weights]
         self._thread.step = _Step(
             dict(zip(addresses, arranged, strict=True)),
@@ -231,7 +225,7 @@ class CuDNN(Backend):
         return y.transpose(0, 3, 1, 2)
 
     def conv2d_batch_norm_relu_test(self, x, W, gamma, beta, stride, pad, mean, var):
-        wide, arranged = self._wide(self._checked("x", x)), self._weights(W)
+        wide, arranged = self._activation("x", x), self._weights(W)
         geometry, plan = (wide.shape, arranged.shape, stride, pad), None
         if "conv2d_batch_norm_relu_test" in self.fused:
             plan = self._planner.plan(plans.convolution_scale_relu, *geometry)
@@ -340,44 +334,19 @@ class CuDNN(Backend):
         self._planner.record(plan, times)
 
     def _weights(self, W: Any) -> Any:
-        """Weights (o, c, kh, kw) with the activations' type and memory, and zeros in channels up to
-        the minimum."""
+        """Weights (o, c, kh, kw) with the activations' type and memory."""
         if W.dtype != FLOAT32:
             raise TypeError(f"W: dtype {W.dtype}, expected float32")
         if self._thread.step is not None and _address(W) in self._thread.step.arranged:
             return self._thread.step.arranged[_address(W)]
-        return self._wide(W)
-
-    def _wide_shape(self, shape: Shape) -> Shape:
-        n, c, h, w = shape
-        return n, max(c, self._min_channels), h, w
-
-    def _wide(self, x: Any) -> Any:
-        """x in the activations' type and memory, with zeros in channels up to the minimum.
-
-        The first channels of such an array, which `as_activation` returns, are recognised by their
-        strides and address and not copied.
-        """
-        shape = self._wide_shape(x.shape)
-        if shape == x.shape:
-            return self._nhwc(x, self._dtype)
-        strides = tuple(s * self._dtype.itemsize for s in plans.nhwc_strides(shape))
-        if x.dtype == self._dtype and x.strides == strides and _address(x) % ALIGNMENT == 0:
-            return self._xp.lib.stride_tricks.as_strided(x, shape, strides)
-        n, c, h, w = shape
-        wide = self._xp.zeros((n, h, w, c), self._dtype)
-        wide[..., : x.shape[1]] = self._view(x)
-        return wide.transpose(0, 3, 1, 2)
+        return self._nhwc(W)
 
     def _activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:
-        return self._nhwc(self._checked(name, x, shape), self._dtype)
-
-    def _checked(self, name: str, x: Any, shape: Shape | None = None) -> Any:
         if x.dtype != self._dtype:
             raise TypeError(f"{name}: dtype {x.dtype}, expected {self._dtype}")
         if shape is not None and x.shape != shape:
             raise ValueError(f"{name}: shape {x.shape}, expected {shape}")
-        return x
+        return self._nhwc(x)
 
     def _vector(self, v: Any) -> Any:
         if v.dtype != FLOAT32:
@@ -404,8 +373,8 @@ class CuDNN(Backend):
     def _view(x: Any) -> Any:
         return x.transpose(0, 2, 3, 1)
 
-    def _nhwc(self, x: Any, dtype: numpy.dtype) -> Any:
-        nhwc = self._view(x).astype(dtype, order="C", copy=False)
+    def _nhwc(self, x: Any) -> Any:
+        nhwc = self._view(x).astype(self._dtype, order="C", copy=False)
         return _aligned(nhwc).transpose(0, 3, 1, 2)
 
     def _map(self, kernel: Any, *activations: Any) -> Any:

@@ -45,7 +45,7 @@ WEIGHTS, LAYERS = 96, 64
 WEIGHTS_DTYPE = numpy.dtype([
     ("start", numpy.int64, WEIGHTS + 1), ("source", numpy.uint64, WEIGHTS),
     ("target", numpy.uint64, WEIGHTS), ("channels", numpy.int32, WEIGHTS),
-    ("wide", numpy.int32, WEIGHTS), ("pixels", numpy.int32, WEIGHTS),
+    ("pixels", numpy.int32, WEIGHTS),
 ])  # fmt: skip
 LAYERS_DTYPE = numpy.dtype([
     ("start", numpy.int64, LAYERS + 1), ("mean", numpy.uint64, LAYERS),
@@ -63,21 +63,19 @@ struct Weights {
     const float* source[WEIGHTS];
     void* target[WEIGHTS];
     int channels[WEIGHTS];
-    int wide[WEIGHTS];
     int pixels[WEIGHTS];
 };
 
-// Weights (o, c, kh, kw) with the memory of (o, kh, kw, wide), in float32 or float16; zero from
-// channel c on.
+// Weights (o, c, kh, kw) with the memory of (o, kh, kw, c), in float32 or float16.
 extern "C" __global__ void jo_arrange(Weights weights, int half) {
     const long long i = position();
     if (i >= weights.start[WEIGHTS]) return;
     const int w = part_of(weights.start, WEIGHTS, i);
     const int c = weights.channels[w], pixels = weights.pixels[w];
-    const long long inside = i - weights.start[w], pixel = inside / weights.wide[w];
-    const int channel = inside % weights.wide[w];
-    const long long source = (pixel / pixels * c + channel) * pixels + pixel % pixels;
-    const float value = channel < c ? weights.source[w][source] : 0.0f;
+    const long long inside = i - weights.start[w], pixel = inside / c;
+    const int channel = inside % c;
+    const float value =
+        weights.source[w][(pixel / pixels * c + channel) * pixels + pixel % pixels];
     if (half) ((unsigned short*)weights.target[w])[inside] = to_half(value);
     else ((float*)weights.target[w])[inside] = value;
 }
@@ -162,20 +160,19 @@ class Kernels:
         return y
 
     @staticmethod
-    def arrange(weights: Sequence[Any], dtype: numpy.dtype, min_channels: int = 1) -> list[Any]:
+    def arrange(weights: Sequence[Any], dtype: numpy.dtype) -> list[Any]:
         """Copies of C-contiguous float32 weights (o, c, kh, kw) in a dtype, with channels-last
-        memory and zeros in channels from c to `min_channels`."""
+        memory."""
         import cupy
 
-        shapes = [(o, h, w, max(c, min_channels)) for o, c, h, w in (w.shape for w in weights)]
+        shapes = [(o, h, w, c) for o, c, h, w in (w.shape for w in weights)]
         copies = [cupy.empty(shape, dtype) for shape in shapes]
         for first in range(0, len(weights), WEIGHTS):
             part = slice(first, first + WEIGHTS)
             table = table_of(WEIGHTS_DTYPE, [copy.size for copy in copies[part]])
             for i, (w, copy) in enumerate(zip(weights[part], copies[part], strict=True)):
                 table["source"][0, i], table["target"][0, i] = w.data.ptr, copy.data.ptr
-                table["channels"][0, i], table["wide"][0, i] = w.shape[1], copy.shape[3]
-                table["pixels"][0, i] = w[0, 0].size
+                table["channels"][0, i], table["pixels"][0, i] = w.shape[1], w[0, 0].size
             size = int(table["start"][0, -1])
             _launch("jo_arrange", size, (table, numpy.int32(dtype.itemsize == 2)))
         return [copy.transpose(0, 3, 1, 2) for copy in copies]

@@ -20,7 +20,7 @@ CHUNKS = 128
 
 CHUNKS_DTYPE = np.dtype([
     ("start", np.int64, CHUNKS + 1), ("source", np.uint64, CHUNKS), ("channels", np.int32, CHUNKS),
-    ("wide", np.int32, CHUNKS), ("pixels", np.int32, CHUNKS), ("half", np.uint8, CHUNKS),
+    ("pixels", np.int32, CHUNKS), ("half", np.uint8, CHUNKS),
 ])  # fmt: skip
 
 SOURCE = (
@@ -70,13 +70,12 @@ struct Chunks {
     long long start[CHUNKS + 1];
     const void* source[CHUNKS];
     int channels[CHUNKS];
-    int wide[CHUNKS];
     int pixels[CHUNKS];
     unsigned char half[CHUNKS];
 };
 
 // The arrays of `chunks`, each times `factor`, one after the other. They are float32 or float16;
-// those with channels are gradients of weights (o, c, kh, kw) in the memory of (o, kh, kw, wide).
+// those with channels are gradients of weights (o, c, kh, kw) in the memory of (o, kh, kw, c).
 extern "C" __global__ void gather(Chunks chunks, float* out, float factor) {
     const long long i = position();
     if (i >= chunks.start[CHUNKS]) return;
@@ -85,7 +84,7 @@ extern "C" __global__ void gather(Chunks chunks, float* out, float factor) {
     const int c = chunks.channels[part], pixels = chunks.pixels[part];
     if (c) {
         const int r = place % (c * pixels);
-        place = (place / (c * pixels) * pixels + r % pixels) * chunks.wide[part] + r / pixels;
+        place = (place / (c * pixels) * pixels + r % pixels) * c + r / pixels;
     }
     const void* source = chunks.source[part];
     const float value = chunks.half[part] ? from_half(((const unsigned short*)source)[place])
@@ -153,8 +152,7 @@ def write_rows(target: Any, indices: Any, rows: Any) -> None:
 def gather(arrays: Sequence[Any], out: Any, factor: float) -> None:
     """Concatenates arrays, times a factor, into the flat float32 `out`.
 
-    The arrays are float32 or float16 and contiguous, or have four axes and channels-last memory, or
-    are the first channels of such an array.
+    The arrays are float32 or float16 and contiguous, or have four axes and channels-last memory.
     """
     start = 0
     for first in range(0, len(arrays), CHUNKS):
@@ -172,14 +170,9 @@ def describe_chunks(arrays: Sequence[Any]) -> np.ndarray:
         chunks["source"][0, i] = a.data.ptr
         chunks["half"][0, i] = a.dtype == np.float16
         if not a.flags.c_contiguous:
-            _, c, h, w = a.shape
-            whole = a.transpose(0, 2, 3, 1).flags.c_contiguous
-            wide = c if whole else a.strides[0] // (h * w * a.itemsize)
-            expected = (s * a.itemsize for s in (wide * h * w, 1, wide * w, wide))
-            if any(n > 1 and s != e for n, s, e in zip(a.shape, a.strides, expected, strict=True)):
+            if not a.transpose(0, 2, 3, 1).flags.c_contiguous:
                 raise ValueError(f"shape {a.shape}, strides {a.strides}: no channels-last memory")
-            chunks["channels"][0, i], chunks["wide"][0, i] = c, wide
-            chunks["pixels"][0, i] = h * w
+            chunks["channels"][0, i], chunks["pixels"][0, i] = a.shape[1], a[0, 0].size
     return chunks
 
 
