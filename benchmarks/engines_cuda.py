@@ -165,13 +165,6 @@ _chainer = partial(_with_cupy, module="stock_chainer", function="stock_step", de
 _joint = partial(_with_cupy, module="joint_step", function="joint_step", device="cuda")
 
 OURS, THEIRS = ("fp32", "tf32", "mixed"), ("fp32", "tf32", "bf16", "fp16")
-#: What is one graph of cuDNN's with what follows, where that is not as it comes.
-FUSED = {
-    "mixed-graph-unfused": (),
-    "tf32-graph-unfused": (),
-    "fp32-graph-unfused": (),
-    "fp32-graph-fused": ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad"),
-}
 #: Numbers of models that share the GPU, each with a stream and a graph of its own.
 SEVERAL = 2, 3, 4
 #: Module that describes the machine.
@@ -183,12 +176,6 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
         f"chainer_jo/{precision}-{'graph' if graph else 'eager'}":
         partial(_joint, engine="cudnn", precision=precision, graph=graph)
         for precision, graph in product(OURS, (False, True))
-    },
-    # To fill `FUSED` of the backend.
-    **{
-        f"chainer_jo/{name}":
-        partial(_joint, engine="cudnn", precision=name.split("-")[0], graph=True, fused=fused)
-        for name, fused in FUSED.items()
     },
     **{
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])

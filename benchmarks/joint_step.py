@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import chainer
 import numpy
@@ -39,10 +39,9 @@ def joint_step(
     precision: str = "fp32",
     device: str = "cpu",
     graph: bool = False,
-    fused: Collection[str] | None = None,
 ) -> Callable[[], None]:
     """One update of `JointUpdater`: augmentation, the three-term loss and the label store are part
-    of it. On a GPU (`device` "cuda") as a CUDA graph or not; `fused` is `CuDNN`'s.
+    of it. On a GPU (`device` "cuda") as a CUDA graph or not.
 
     Raises Missing if the engine does not work here in this precision, or is not captured.
     """
@@ -54,8 +53,6 @@ def joint_step(
     target = chainer.get_device("@numpy" if device == "cpu" else "@cupy:0")
     if device == "cuda":
         workload = tiled(workload, EPOCH)
-    if fused is not None:
-        backend.fused = frozenset(fused)
     send = target.send
     network = PreActResNet(
         workload.images.shape[-1],

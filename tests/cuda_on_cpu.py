@@ -42,7 +42,6 @@ static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 #define __fmul_rn(a, b) ((a) * (b))
 #define __fsub_rn(a, b) ((a) - (b))
 #define __fadd_rn(a, b) ((a) + (b))
-typedef _Float16 float16;
 """
 #: In the place of `cuda_source.FLOAT16`, which is written in PTX.
 FLOAT16 = r"""
@@ -93,7 +92,6 @@ static void run_block(int threads) {
     }
 }
 """
-TYPES = {"float32": "float", "int32": "int32_t", "float16": "float16"}
 
 
 def compile_source(folder: Path, source: str) -> ctypes.CDLL:
@@ -112,36 +110,6 @@ needs_compiler = pytest.mark.skipif(
     not _compiles(),
     reason="needs g++ or clang++ with _Float16, and a temporary folder to load its libraries from",
 )
-
-
-def elementwise(folder: Path, inputs: str, outputs: str, body: str, dtype: np.dtype):
-    """A function of arrays from what `cupy.ElementwiseKernel` takes; ``T`` is `dtype`."""
-    parameters = [p.split() for p in f"{inputs}, {outputs}".split(", ")]
-    count = len(inputs.split(", "))
-    types = [TYPES[np.dtype(dtype).name if t == "T" else t] for t, _ in parameters]
-    arguments = ", ".join(f"{t}* _{name}" for t, (_, name) in zip(types, parameters, strict=True))
-    bound = "\n".join(
-        f"{t}& {name} = _{name}[i];" for t, (_, name) in zip(types, parameters, strict=True)
-    )
-    source = f"""{PRELUDE}
-    typedef {TYPES[np.dtype(dtype).name]} T;
-    extern "C" void kernel(long n, {arguments}) {{
-        for (long i = 0; i < n; ++i) {{ {bound}\n {body}; }}
-    }}"""
-    function = compile_source(folder, source).kernel
-
-    def call(*arrays):
-        dtypes = [dtype if t == "T" else np.dtype(t) for t, _ in parameters]
-        given = [np.asarray(a) for a in arrays]
-        shape = np.broadcast_shapes(*(a.shape for a in given))
-        cells = [np.ascontiguousarray(np.broadcast_to(a, shape).astype(d))
-                 for a, d in zip(given, dtypes, strict=False)]  # fmt: skip
-        cells += [np.empty(shape, d) for d in dtypes[count:]]
-        size = ctypes.c_long(int(np.prod(shape)))
-        function(size, *(ctypes.c_void_p(a.ctypes.data) for a in cells))
-        return cells[count] if len(cells) == count + 1 else tuple(cells[count:])
-
-    return call
 
 
 #: C type of a kernel's parameter -> the dtype that has to be given for it.
@@ -214,7 +182,7 @@ def cell(argument, kind: str, is_pointer: bool) -> np.ndarray:
         return np.atleast_1d(argument)
     if argument is None:
         return np.zeros(1, np.uint64)
-    assert argument.dtype == PARAMETERS[kind], (kind, argument.dtype)
+    assert kind == "void" or argument.dtype == PARAMETERS[kind], (kind, argument.dtype)
     return np.array([argument.ctypes.data], np.uint64)
 
 

@@ -13,7 +13,7 @@ from fake_cudnn import HostArrays, Library
 from chainer_jo.engine.backend import choose_backend
 from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cuda import cudnn_library
-from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, CuDNN, load
+from chainer_jo.engine.cuda.cudnn import CuDNN, load
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.interface import DECAY, EPS, Backend, Unavailable
 from chainer_jo.errors import UserError
@@ -36,35 +36,16 @@ def library():
 
 
 class NumpyKernels:
-    """`cudnn_kernels.SOURCES` in NumPy; `test_kernels` holds one against the other."""
+    """`cudnn_kernels` in NumPy."""
 
     @staticmethod
-    def add(a, b):
-        return (a.astype(np.float32) + b.astype(np.float32)).astype(a.dtype)
-
-    @staticmethod
-    def relu(x):
-        return np.where(x.astype(np.float32) <= 0, 0, x).astype(x.dtype)
-
-    @staticmethod
-    def relu_grad(gy, y):
-        return np.where(y.astype(np.float32) > 0, gy, 0).astype(gy.dtype)
-
-    @staticmethod
-    def fixed_batch_norm_relu(x, gamma, beta, mean, var, eps):
-        z = gamma * (x.astype(np.float32) - mean) / np.sqrt(var + np.float32(eps)) + beta
+    def fixed_batch_norm_relu(x, gamma, beta, mean, var):
+        z = gamma * (x.astype(np.float32) - mean) / np.sqrt(var + np.float32(EPS)) + beta
         return np.maximum(z, 0).astype(x.dtype)
 
     @staticmethod
-    def scale_and_shift(gamma, beta, mean, var, eps):
-        scale = gamma / np.sqrt(var + np.float32(eps))
-        return scale, beta - mean * scale
-
-    @staticmethod
     def occupy(x, passes):
-        for _ in range(min(passes, 50)):  # it has converged by then
-            x = np.float32(0.5) * x + np.float32(1)
-        return x
+        pass
 
     @staticmethod
     def matmul(a, b):
@@ -84,14 +65,12 @@ class NumpyKernels:
             layer.running_var[...] = decay * layer.running_var + (1 - decay) * unbias * var
 
 
-def stand_in(precision="fp32", fused=FUSIONS, unsupported=()):
+def stand_in(precision="fp32", unsupported=()):
     """cuDNN's backend on a library that computes its graphs in NumPy, and that library."""
     library = Library(*unsupported)
     choices = Choices("GPU, cuDNN 9.20.0")
     arrays = HostArrays(lambda: library.clock)
-    made = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)
-    made.fused = FUSED[precision] if fused is None else frozenset(fused)
-    return made, library
+    return CuDNN(library, "handle", precision, arrays, NumpyKernels, choices), library
 
 
 def obstacle() -> str:
@@ -113,13 +92,6 @@ ON_GPU = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
 TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
 
 
-def on_gpu(precision, fused):
-    """cuDNN's backend on the GPU, with these operations fused."""
-    made = load(precision)
-    made.fused = frozenset(fused)
-    return made
-
-
 @dataclass(frozen=True)
 class Engine:
     """A backend, None for stock Chainer; the allowed relative norm of its errors; its device."""
@@ -132,15 +104,8 @@ class Engine:
         return [chainer.get_device(self.device).send(array) for array in arrays]
 
 
-#: Additions and ReLUs in cuDNN's graphs; outside of them by choice; outside for lack of an engine;
-#: and batch normalisation without an engine, too.
-_NO_FUSION = ({"add"}, {"relu"}, {"relu_backward"})
-WAYS = {
-    "fused": (FUSIONS, ()),
-    "unfused": ((), ()),
-    "unsupported": (FUSIONS, _NO_FUSION),
-    "arrays": (FUSIONS, (*_NO_FUSION, {"batchnorm"}, {"batchnorm_backward"})),
-}
+#: Graphs of cuDNN that have no engine.
+WAYS = {"": (), "-arrays": ({"add"}, {"batchnorm"}, {"batchnorm_backward"})}
 #: Functions that make the engines, by name. On the stand-in tf32 is fp32: which engines it takes
 #: is a test of its own.
 ENGINES = {
@@ -148,21 +113,19 @@ ENGINES = {
     "onednn-fp32": lambda: Engine(backend("fp32"), 1e-5),
     "onednn-mixed": lambda: Engine(backend("mixed"), 2e-2),
     **{
-        f"stand-in-{precision}-{way}": partial(
-            lambda tolerance, *how: Engine(stand_in(*how)[0], tolerance), tolerance, precision, *how
+        f"stand-in-{precision}{way}": partial(
+            lambda tolerance, *how: Engine(stand_in(*how)[0], tolerance), tolerance, precision, how
         )
         for precision, tolerance in (("fp32", 2e-6), ("mixed", 2e-3))
         for way, how in WAYS.items()
     },
     **{
-        f"gpu-{precision}-{way}": partial(
-            lambda tolerance, *how: Engine(on_gpu(*how), tolerance, "@cupy:0"),
-            tolerance, precision, WAYS[way][0],
+        f"gpu-{precision}": partial(
+            lambda precision: Engine(load(precision), TOLERANCE[precision], "@cupy:0"), precision
         )
-        for precision, tolerance in TOLERANCE.items()
-        for way in ("fused", "unfused")
+        for precision in TOLERANCE
     },
-}  # fmt: skip
+}
 
 
 def engines():

@@ -104,7 +104,7 @@ def test_weights_are_arranged_as_numpy_would(array, rng, count, dtype):
               zip(rng.integers(1, 9, count), rng.integers(1, 9, count), rng.integers(1, 4, count),
                   strict=True)]  # fmt: skip
     weights = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-    arranged = cudnn_kernels.Kernels.arrange(list(map(array, weights)), np.dtype(dtype))
+    arranged = cudnn_kernels.arrange(list(map(array, weights)), np.dtype(dtype))
     for copy, w in zip(arranged, weights, strict=True):
         assert copy.dtype == dtype and copy.transpose(0, 2, 3, 1).flags.c_contiguous
         assert np.array_equal(host(copy), w.astype(dtype))
@@ -123,7 +123,7 @@ def test_averages_of_all_layers_move_as_a_backends_do(array, rng, layers):
         inverse = 1 / np.sqrt(var + np.float32(EPS))
         arrays = map(array, (*running, mean, inverse))
         moved.append(cudnn_kernels.Moved(*arrays, samples / (samples - 1)))
-    cudnn_kernels.Kernels.move_averages(moved)
+    cudnn_kernels.move_averages(moved)
     for ours, theirs in zip(moved, expected, strict=True):
         np.testing.assert_allclose(host(ours.running_mean), theirs[0], rtol=2e-6, atol=1e-7)
         np.testing.assert_allclose(host(ours.running_var), theirs[1], rtol=2e-5)
@@ -199,7 +199,24 @@ def test_one_launch_finds_what_is_not_finite(array, rng, monkeypatch, value):
 @pytest.mark.parametrize(("m", "k", "n"), [(128, 10, 128), (1, 1, 1), (10, 128, 7)])
 def test_matmul_of_arrays_and_transposed_ones(array, rng, m, k, n):
     a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-    matmul = cudnn_kernels.Kernels.matmul
     for left in (array(a, np.float32), array(a.T, np.float32).T):
         for right in (array(b, np.float32), array(b.T, np.float32).T):
-            assert np.allclose(host(matmul(left, right)), a @ b, atol=1e-4)
+            assert np.allclose(host(cudnn_kernels.matmul(left, right)), a @ b, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_batch_norm_with_fixed_statistics_keeps_nan(array, rng, dtype):
+    x = rng.standard_normal((5, 2, 3, 7)).astype(dtype)
+    x[0, 0, 0, 0] = np.nan
+    gamma, beta, mean, var = np.float32(rng.standard_normal((4, 7)))
+    found = cudnn_kernels.fixed_batch_norm_relu(*map(array, (x, gamma, beta, mean, var * var)))
+    expected = np.maximum(gamma * (np.float32(x) - mean) / np.sqrt(var * var + EPS) + beta, 0)
+    assert found.dtype == dtype
+    tolerance = 1e-6 if dtype == np.float32 else 1e-3
+    np.testing.assert_allclose(np.float32(host(found)), expected, tolerance, 1e-6)
+
+
+def test_the_work_that_occupies_a_gpu_is_one_threads(array):
+    x = array(np.zeros(1, np.float32))
+    cudnn_kernels.occupy(x, 9)
+    assert host(x)[0] == 2 - 2**-8

@@ -21,8 +21,9 @@ def forward(xp: Any, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
     return xp.maximum(centred * (gamma * inverse) + beta, 0), mean, inverse
 
 
-def backward(x: Any, gy: Any, gamma: Any, mean: Any, inverse: Any) -> tuple[Any, Any, Any]:
-    """Gradients of the batch normalisation alone with respect to x (m, c), gamma and beta (c,)."""
+def backward(x: Any, y: Any, gy: Any, gamma: Any, mean: Any, inverse: Any) -> tuple[Any, Any, Any]:
+    """Gradients with respect to x (m, c), gamma and beta (c,)."""
+    gy = gy * (y > 0)
     normalised = (x - mean) * inverse
     gbeta = gy.sum(axis=0)
     ggamma = (gy * normalised).sum(axis=0)

@@ -150,19 +150,6 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
     return y
 
 
-def conv2d_batch_norm_relu(
-    x: Any, W: Any, stride: int, pad: int, gamma: Any, beta: Any, mean: Any, var: Any
-) -> Variable:
-    """`batch_norm_relu` of ``conv2d(x, W, stride, pad)``, in test mode one operation."""
-    backend = current_backend()
-    if backend is None or chainer.config.train:
-        return batch_norm_relu(conv2d(x, W, stride, pad), gamma, beta, mean, var)
-    function = partial(
-        backend.conv2d_batch_norm_relu_test, stride=stride, pad=pad, mean=mean, var=var
-    )
-    return ByBackend(function, [_no_gradient] * 4).apply((x, W, gamma, beta))[0]
-
-
 class BatchNormReLU(SingleBackward):
     """`batch_norm_relu` in training mode by a backend."""
 

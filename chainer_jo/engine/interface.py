@@ -116,13 +116,6 @@ class Backend(abc.ABC):
     def batch_norm_relu_test(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
         """Batch normalisation and ReLU with given statistics."""
 
-    def conv2d_batch_norm_relu_test(
-        self, x: Any, W: Any, gamma: Any, beta: Any, stride: int, pad: int, mean: Any, var: Any
-    ) -> Any:
-        """`batch_norm_relu_test` of `conv2d`."""
-        y = self.conv2d(x, W, stride, pad, None)
-        return self.batch_norm_relu_test(y, gamma, beta, mean, var)
-
     @abc.abstractmethod
     def batch_norm_relu_grad(
         self, x: Any, y: Any, gamma: Any, gy: Any, saved: Any, accumulate: Any | None

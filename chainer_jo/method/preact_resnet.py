@@ -7,14 +7,7 @@ import chainer.links as L
 import numpy as np
 from chainer import initializers
 
-from chainer_jo.engine.functions import (
-    as_activation,
-    batch_norm_relu,
-    conv2d,
-    conv2d_batch_norm_relu,
-    linear,
-    spatial_mean,
-)
+from chainer_jo.engine.functions import as_activation, batch_norm_relu, conv2d, linear, spatial_mean
 from chainer_jo.engine.replayed import replayed
 from chainer_jo.errors import UserError
 
@@ -66,13 +59,6 @@ class BatchNormReLU(chainer.Link):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         return batch_norm_relu(x, self.gamma, self.beta, self.avg_mean, self.avg_var)
 
-    def of_convolution(self, convolution: Convolution, x: chainer.Variable) -> chainer.Variable:
-        """This layer on a convolution of x."""
-        return conv2d_batch_norm_relu(
-            x, convolution.W, convolution.stride, convolution.pad,
-            self.gamma, self.beta, self.avg_mean, self.avg_var,
-        )  # fmt: skip
-
 
 class PreActUnit(chainer.Chain):
     """BN-ReLU-conv3x3-BN-ReLU-conv3x3 plus a shortcut; the first unit of a stage projects its first
@@ -99,7 +85,7 @@ class PreActUnit(chainer.Chain):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         h = self.bn1(x)
         residual = self.shortcut(h) if self.project else x
-        return self.conv2(self.bn2.of_convolution(self.conv1, h), residual)
+        return self.conv2(self.bn2(self.conv1(h)), residual)
 
 
 class PreActResNet(chainer.Chain):

@@ -19,9 +19,9 @@ from typing import Any
 import numpy
 
 from chainer_jo.engine import batch_norm_arrays
-from chainer_jo.engine.cuda import cudnn_choices, cudnn_library, sharing
+from chainer_jo.engine.cuda import cudnn_choices, cudnn_kernels, cudnn_library, sharing
 from chainer_jo.engine.cuda import cudnn_plans as plans
-from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
+from chainer_jo.engine.cuda.cudnn_kernels import Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
 from chainer_jo.engine.cuda.cudnn_plans import address as _address
 from chainer_jo.engine.interface import EPS, Backend, Shape
@@ -36,20 +36,6 @@ ALIGNMENT = 16
 #: Loss scale in "mixed", a power of two for exact division. Gradients of a mean over a batch and an
 #: image are far below float16's smallest normal number, 6e-5; scaled, they are in its range.
 LOSS_SCALE = 1024.0
-#: Operations that one cuDNN graph can fuse: convolution and residual, gradient and existing
-#: gradient, batch normalisation and ReLU, the gradient of both, and, in evaluation, convolution,
-#: batch normalisation and ReLU.
-FUSIONS = (
-    "conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad",
-    "conv2d_batch_norm_relu_test",
-)  # fmt: skip
-#: Fused operations by precision, until benchmarks/train_step.py has measured both ways on a GPU. In
-#: fp32, cuDNN's engines with an addition are general, and many engines without one are specialised.
-FUSED = {
-    "fp32": frozenset({"batch_norm_relu", "batch_norm_relu_grad"}),
-    "tf32": frozenset(FUSIONS),
-    "mixed": frozenset(FUSIONS),
-}
 
 
 @dataclass
@@ -78,7 +64,7 @@ def load(precision: str) -> CuDNN:
     import cupy
 
     choices = cudnn_choices.of(cudnn_library.machine(library, cupy))
-    return CuDNN(library, handle, precision, cupy, Kernels(), choices)
+    return CuDNN(library, handle, precision, cupy, cudnn_kernels, choices)
 
 
 class CuDNN(Backend):
@@ -90,12 +76,8 @@ class CuDNN(Backend):
         backend keeps its plans: have one per process and precision.
     precision : "fp32", "tf32" or "mixed".
     xp : CuPy, or its substitute in a test.
-    kernels : functions of `cudnn_kernels.SOURCES`.
+    kernels : module `cudnn_kernels`, or its substitute.
     choices : plan choices of this GPU and cuDNN.
-
-    Attributes
-    ----------
-    fused : operations of `FUSIONS` to fuse, at first `FUSED`; unfused for shapes without an engine.
     """
 
     name = "cudnn"
@@ -111,7 +93,6 @@ class CuDNN(Backend):
     ) -> None:
         self.precision = precision
         self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
-        self.fused = FUSED[precision]
         self._library = library
         self._handle = handle
         weakref.finalize(self, library.destroy_handle, handle)
@@ -149,7 +130,7 @@ class CuDNN(Backend):
         if residual is not None:
             residual = self._activation("residual", residual, y.shape)
         arrays = {"x": x, "W": W, "y": y}
-        return self._convolve("conv2d", plans.convolution, geometry, arrays, y, residual)
+        return self._convolve(plans.convolution, geometry, arrays, y, residual)
 
     def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
         geometry = tuple(x_shape), W.shape, stride, pad
@@ -158,8 +139,7 @@ class CuDNN(Backend):
         if accumulate is not None:
             accumulate = self._activation("accumulate", accumulate, gx.shape)
         arrays = {"gy": gy, "W": self._weights(W), "gx": gx}
-        describe = plans.convolution_grad_input
-        return self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
+        return self._convolve(plans.convolution_grad_input, geometry, arrays, gx, accumulate)
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
         x = self._activation("x", x)
@@ -200,7 +180,7 @@ class CuDNN(Backend):
 
     def batch_norm_relu_train(self, x, gamma, beta):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
-        plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
+        plan = self._planner.plan(plans.batch_norm, x.shape, True)
         if plan is None:
             rows, mean, inverse = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
             y = self._from_rows(rows, x.shape)
@@ -214,40 +194,21 @@ class CuDNN(Backend):
                 "average_var": average_var, "next_average_var": average_var,
                 "eps": BATCH_NORM_EPS, "momentum": BATCH_NORM_MOMENTUM,
             })  # fmt: skip
-            if not relu:
-                y = self._map(self._kernels.relu, y)
         return y, mean, inverse, (mean, inverse, beta)
 
     def batch_norm_relu_test(self, x, gamma, beta, mean, var):
         x = self._activation("x", x)
         vectors = (self._vector(v) for v in (gamma, beta, mean, var))
-        y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, EPS)
-        return y.transpose(0, 3, 1, 2)
-
-    def conv2d_batch_norm_relu_test(self, x, W, gamma, beta, stride, pad, mean, var):
-        wide, arranged = self._activation("x", x), self._weights(W)
-        geometry, plan = (wide.shape, arranged.shape, stride, pad), None
-        if "conv2d_batch_norm_relu_test" in self.fused:
-            plan = self._planner.plan(plans.convolution_scale_relu, *geometry)
-        if plan is None:
-            return super().conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
-        vectors = (self._vector(v) for v in (gamma, beta, mean, var))
-        scale, shift = self._kernels.scale_and_shift(*vectors, EPS)
-        y = self._empty(plans.output_shape(*geometry))
-        self._run(plan, {"x": wide, "W": arranged, "scale": scale, "shift": shift, "y": y})
-        return y
+        return self._kernels.fixed_batch_norm_relu(self._view(x), *vectors).transpose(0, 3, 1, 2)
 
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
         mean, inverse, beta = saved
         x, gy = self._activation("x", x), self._activation("gy", gy, x.shape)
         gamma = self._vector(gamma)
-        plan, relu = self._with_relu("batch_norm_relu_grad", plans.batch_norm_grad, x.shape)
-        if not relu:
-            gy = self._map(self._kernels.relu_grad, gy, y)
+        plan = self._planner.plan(plans.batch_norm_grad, x.shape, True)
         if plan is None:
-            rows, ggamma, gbeta = batch_norm_arrays.backward(
-                self._rows(x), self._rows(gy), gamma, mean, inverse
-            )
+            activations = map(self._rows, (x, y, gy))
+            rows, ggamma, gbeta = batch_norm_arrays.backward(*activations, gamma, mean, inverse)
             gx = self._from_rows(rows, x.shape)
         else:
             gx = self._empty(x.shape)
@@ -273,21 +234,23 @@ class CuDNN(Backend):
         return self._kernels.matmul(a, b)
 
     def add(self, a, b):
-        a = self._activation("a", a)
-        return self._map(self._kernels.add, a, self._activation("b", b, a.shape))
+        a, b = self._activation("a", a), self._activation("b", b, a.shape)
+        return (self._view(a) + self._view(b)).transpose(0, 3, 1, 2)
 
     def _convolve(
         self,
-        fusion: str,
         describe: Callable[..., None],
         geometry: tuple,
         arrays: dict[str, Any],
         result: Any,
         residual: Any | None,
     ) -> Any:
-        """Convolves into `result` and adds `residual`, in one graph if cuDNN can."""
+        """Convolves into `result` and adds `residual`, in one graph if cuDNN has an engine for it.
+
+        In fp32 never: engines with an addition are general, many without one are specialised.
+        """
         plan = None
-        if residual is not None and fusion in self.fused:
+        if residual is not None and self.precision != "fp32":
             plan = self._planner.plan(describe, *geometry, True)
         if plan is not None:
             arrays, residual = {**arrays, "residual": residual}, None
@@ -295,15 +258,6 @@ class CuDNN(Backend):
             plan = _engine_for(self._planner.plan(describe, *geometry, False), geometry)
         self._run(plan, arrays)
         return result if residual is None else self.add(result, residual)
-
-    def _with_relu(
-        self, fusion: str, describe: Callable[..., None], shape: Shape
-    ) -> tuple[Plan | None, bool]:
-        """Plan of a batch normalisation, and True if it includes the ReLU."""
-        plan = self._planner.plan(describe, shape, True) if fusion in self.fused else None
-        if plan is not None:
-            return plan, True
-        return self._planner.plan(describe, shape, False), False
 
     def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
         with sharing.process_lock:
@@ -328,9 +282,7 @@ class CuDNN(Backend):
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
             run = partial(plan.run, self._handle, workspace.ptr, arrays)
             with sharing.undisturbed(self._xp.cuda):
-                times = plan.times(
-                    run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
-                )
+                times = plan.times(run, self._xp.cuda, partial(self._kernels.occupy, idle))
         self._planner.record(plan, times)
 
     def _weights(self, W: Any) -> Any:
@@ -376,10 +328,6 @@ class CuDNN(Backend):
     def _nhwc(self, x: Any) -> Any:
         nhwc = self._view(x).astype(self._dtype, order="C", copy=False)
         return _aligned(nhwc).transpose(0, 3, 1, 2)
-
-    def _map(self, kernel: Any, *activations: Any) -> Any:
-        """An elementwise kernel on the memory itself, so that the result has the same layout."""
-        return kernel(*map(self._view, activations)).transpose(0, 3, 1, 2)
 
     def _rows(self, x: Any) -> Any:
         return self._view(x).reshape(-1, x.shape[1]).astype(FLOAT32, copy=False)

@@ -1,4 +1,4 @@
-"""Small kernels around cuDNN's graphs; T is the activations' type, arithmetic is float32."""
+"""Small kernels around cuDNN's graphs, with float32 arithmetic."""
 
 from __future__ import annotations
 
@@ -10,35 +10,6 @@ import numpy
 
 from chainer_jo.engine.cuda.cuda_source import ELEMENTS, FLOAT16, launch, table_of
 from chainer_jo.engine.interface import DECAY, EPS
-
-#: Elementwise kernels: name -> (inputs, outputs, body), for `cupy.ElementwiseKernel`.
-SOURCES = {
-    "add": ("T a, T b", "T y", "y = T(float(a) + float(b))"),
-    # Written so that NaN stays NaN.
-    "relu": ("T x", "T y", "y = float(x) <= 0.0f ? T(0.0f) : x"),
-    "relu_grad": ("T gy, T y", "T gx", "gx = float(y) > 0.0f ? gy : T(0.0f)"),
-    "fixed_batch_norm_relu": (
-        "T x, float32 gamma, float32 beta, float32 mean, float32 var, float32 eps",
-        "T y",
-        """
-        const float z = gamma * (float(x) - mean) / sqrtf(var + eps) + beta;
-        y = z <= 0.0f ? T(0.0f) : T(z)
-        """,
-    ),
-    # Batch normalisation with given statistics, as scale x + shift.
-    "scale_and_shift": (
-        "float32 gamma, float32 beta, float32 mean, float32 var, float32 eps",
-        "float32 scale, float32 shift",
-        "scale = gamma / sqrtf(var + eps); shift = beta - mean * scale",
-    ),
-    # Sequential work for one thread.
-    "occupy": (
-        "float32 x, int32 passes",
-        "float32 y",
-        "y = x; for (int pass = 0; pass < passes; ++pass) y = 0.5f * y + 1.0f",
-    ),
-}
-
 
 #: Maximum numbers of weights and of layers per launch: kernel arguments have at most 4 KiB.
 WEIGHTS, LAYERS = 96, 64
@@ -52,7 +23,7 @@ LAYERS_DTYPE = numpy.dtype([
     ("inverse", numpy.uint64, LAYERS), ("running_mean", numpy.uint64, LAYERS),
     ("running_var", numpy.uint64, LAYERS), ("unbias", numpy.float32, LAYERS),
 ])  # fmt: skip
-RAW_SOURCE = (
+SOURCE = (
     f"#define WEIGHTS {WEIGHTS}\n#define LAYERS {LAYERS}\n"
     f"#define DECAY {DECAY}f\n#define EPS {EPS}f\n"
     + FLOAT16
@@ -115,10 +86,32 @@ extern "C" __global__ void jo_matmul(
         sum += row[(long long)j * a_column] * column[(long long)j * b_row];
     y[i] = sum;
 }
+
+// y = max(0, gamma (x - mean) / sqrt(var + EPS) + beta) for rows x of c channels, in float32 or
+// float16; NaN stays NaN.
+extern "C" __global__ void jo_fixed_batch_norm_relu(
+        const void* x, const float* gamma, const float* beta, const float* mean, const float* var,
+        void* y, long long size, int c, int half) {
+    const long long i = position();
+    if (i >= size) return;
+    const int k = i % c;
+    const float value = half ? from_half(((const unsigned short*)x)[i]) : ((const float*)x)[i];
+    const float z = gamma[k] * (value - mean[k]) / sqrtf(var[k] + EPS) + beta[k];
+    const float active = z <= 0.0f ? 0.0f : z;
+    if (half) ((unsigned short*)y)[i] = to_half(active);
+    else ((float*)y)[i] = active;
+}
+
+// Sequential work for one thread.
+extern "C" __global__ void jo_occupy(float* x, int passes) {
+    float y = *x;
+    for (int pass = 0; pass < passes; ++pass) y = 0.5f * y + 1.0f;
+    *x = y;
+}
 """
 )
 #: Launch in blocks of 128 threads.
-_launch = partial(launch, RAW_SOURCE, 128)
+_launch = partial(launch, SOURCE, 128)
 
 
 class Moved(NamedTuple):
@@ -132,59 +125,63 @@ class Moved(NamedTuple):
     unbias: float
 
 
-class Kernels:
-    """Kernels of `SOURCES` as functions of CuPy arrays, compiled at first use."""
+def matmul(a: Any, b: Any) -> Any:
+    """Product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed.
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in SOURCES:
-            raise AttributeError(name)
-        import cupy
+    One thread per result, for the small products of a classifier: a CUDA graph cannot capture
+    CuPy's calls of cuBLAS.
+    """
+    import cupy
 
-        setattr(self, name, cupy.ElementwiseKernel(*SOURCES[name], f"jo_{name}"))
-        return getattr(self, name)
+    (m, k), n = a.shape, b.shape[1]
+    y = cupy.empty((m, n), numpy.float32)
+    strides = (s // a.itemsize for s in (*a.strides, *b.strides))
+    numbers = map(numpy.int32, (m, n, k, *strides))
+    _launch("jo_matmul", y.size, (a, b, y, *numbers))
+    return y
 
-    @staticmethod
-    def matmul(a: Any, b: Any) -> Any:
-        """Product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed.
 
-        One thread per result, for the small products of a classifier: a CUDA graph cannot capture
-        CuPy's calls of cuBLAS.
-        """
-        import cupy
+def fixed_batch_norm_relu(x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+    """max(0, gamma (x - mean) / sqrt(var + EPS) + beta) for contiguous x (n, h, w, c), float32 or
+    float16."""
+    import cupy
 
-        (m, k), n = a.shape, b.shape[1]
-        y = cupy.empty((m, n), numpy.float32)
-        strides = (s // a.itemsize for s in (*a.strides, *b.strides))
-        numbers = map(numpy.int32, (m, n, k, *strides))
-        _launch("jo_matmul", y.size, (a, b, y, *numbers))
-        return y
+    y = cupy.empty(x.shape, x.dtype)
+    numbers = numpy.int64(x.size), numpy.int32(len(gamma)), numpy.int32(x.dtype.itemsize == 2)
+    _launch("jo_fixed_batch_norm_relu", x.size, (x, gamma, beta, mean, var, y, *numbers))
+    return y
 
-    @staticmethod
-    def arrange(weights: Sequence[Any], dtype: numpy.dtype) -> list[Any]:
-        """Copies of C-contiguous float32 weights (o, c, kh, kw) in a dtype, with channels-last
-        memory."""
-        import cupy
 
-        shapes = [(o, h, w, c) for o, c, h, w in (w.shape for w in weights)]
-        copies = [cupy.empty(shape, dtype) for shape in shapes]
-        for first in range(0, len(weights), WEIGHTS):
-            part = slice(first, first + WEIGHTS)
-            table = table_of(WEIGHTS_DTYPE, [copy.size for copy in copies[part]])
-            for i, (w, copy) in enumerate(zip(weights[part], copies[part], strict=True)):
-                table["source"][0, i], table["target"][0, i] = w.data.ptr, copy.data.ptr
-                table["channels"][0, i], table["pixels"][0, i] = w.shape[1], w[0, 0].size
-            size = int(table["start"][0, -1])
-            _launch("jo_arrange", size, (table, numpy.int32(dtype.itemsize == 2)))
-        return [copy.transpose(0, 3, 1, 2) for copy in copies]
+def occupy(x: Any, passes: int) -> None:
+    """Keeps one thread busy with the number x (1,) for a number of passes."""
+    launch(SOURCE, 1, "jo_occupy", 1, (x, numpy.int32(passes)))
 
-    @staticmethod
-    def move_averages(layers: Sequence[Moved]) -> None:
-        """Moves the running averages of all layers."""
-        for first in range(0, len(layers), LAYERS):
-            part = layers[first : first + LAYERS]
-            table = table_of(LAYERS_DTYPE, [layer.mean.size for layer in part])
-            for i, layer in enumerate(part):
-                for name in ("mean", "inverse", "running_mean", "running_var"):
-                    table[name][0, i] = getattr(layer, name).data.ptr
-                table["unbias"][0, i] = layer.unbias
-            _launch("jo_move_averages", int(table["start"][0, -1]), (table,))
+
+def arrange(weights: Sequence[Any], dtype: numpy.dtype) -> list[Any]:
+    """Copies of C-contiguous float32 weights (o, c, kh, kw) in a dtype, with channels-last
+    memory."""
+    import cupy
+
+    shapes = [(o, h, w, c) for o, c, h, w in (w.shape for w in weights)]
+    copies = [cupy.empty(shape, dtype) for shape in shapes]
+    for first in range(0, len(weights), WEIGHTS):
+        part = slice(first, first + WEIGHTS)
+        table = table_of(WEIGHTS_DTYPE, [copy.size for copy in copies[part]])
+        for i, (w, copy) in enumerate(zip(weights[part], copies[part], strict=True)):
+            table["source"][0, i], table["target"][0, i] = w.data.ptr, copy.data.ptr
+            table["channels"][0, i], table["pixels"][0, i] = w.shape[1], w[0, 0].size
+        size = int(table["start"][0, -1])
+        _launch("jo_arrange", size, (table, numpy.int32(dtype.itemsize == 2)))
+    return [copy.transpose(0, 3, 1, 2) for copy in copies]
+
+
+def move_averages(layers: Sequence[Moved]) -> None:
+    """Moves the running averages of all layers."""
+    for first in range(0, len(layers), LAYERS):
+        part = layers[first : first + LAYERS]
+        table = table_of(LAYERS_DTYPE, [layer.mean.size for layer in part])
+        for i, layer in enumerate(part):
+            for name in ("mean", "inverse", "running_mean", "running_var"):
+                table[name][0, i] = getattr(layer, name).data.ptr
+            table["unbias"][0, i] = layer.unbias
+        _launch("jo_move_averages", int(table["start"][0, -1]), (table,))

@@ -88,7 +88,11 @@ def convolution(
     graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int, add: bool
 ) -> None:
     """y = x * W [+ residual]."""
-    y = _convolved(graph, x_shape, W_shape, stride, pad)
+    y = graph.nodes.conv_fprop(
+        image=graph.activation("x", x_shape),
+        weight=graph.activation("W", W_shape),
+        **_geometry(stride, pad),
+    )
     shape = output_shape(x_shape, W_shape, stride, pad)
     if add:
         y = graph.nodes.add(a=y, b=graph.activation("residual", shape))
@@ -111,17 +115,6 @@ def convolution_grad_input(
     graph.result("gx", gx, x_shape)
 
 
-def convolution_scale_relu(
-    graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int
-) -> None:
-    """y = max(0, scale (x * W) + shift), scale and shift per channel."""
-    nodes, channels = graph.nodes, W_shape[0]
-    y = _convolved(graph, x_shape, W_shape, stride, pad)
-    y = nodes.mul(a=y, b=graph.vector("scale", channels))
-    y = nodes.add(a=y, b=graph.vector("shift", channels))
-    graph.result("y", nodes.relu(input=y), output_shape(x_shape, W_shape, stride, pad))
-
-
 def convolution_grad_weight(
     graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int
 ) -> None:
@@ -135,9 +128,10 @@ def convolution_grad_weight(
 
 
 def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
-    """Batch normalisation y of x, with ReLU if `relu`; mean and inverse standard deviation.
+    """Batch normalisation and ReLU y of x; mean and inverse standard deviation.
 
-    cudnn-frontend requires the running averages; the caller updates Chainer's.
+    `relu` is True, as in the names of kept plans. cudnn-frontend requires the running averages; the
+    caller updates Chainer's.
     """
     c = shape[1]
     y, mean, inverse, next_mean, next_var = graph.nodes.batchnorm(
@@ -149,35 +143,26 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
         epsilon=graph.scalar("eps"),
         momentum=graph.scalar("momentum"),
     )
-    graph.result("y", graph.nodes.relu(input=y) if relu else y, shape)
+    graph.result("y", graph.nodes.relu(input=y), shape)
     averages = {"next_average_mean": next_mean, "next_average_var": next_var}  # nobody reads them
     graph.outputs(mean=mean, inverse=inverse, **averages)
 
 
 def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
-    """Gradients gx, ggamma, gbeta from gy; if `relu`, also of the ReLU, its sign recomputed."""
+    """Gradients gx, ggamma, gbeta of `batch_norm` from gy, with the sign of y recomputed."""
     c = shape[1]
     x, gy = graph.activation("x", shape), graph.activation("gy", shape)
     gamma, mean = graph.vector("gamma", c), graph.vector("mean", c)
     inverse = graph.vector("inverse", c)
-    if relu:
-        y = graph.nodes.batchnorm_inference(
-            input=x, mean=mean, inv_variance=inverse, scale=gamma, bias=graph.vector("beta", c)
-        )
-        gy = graph.shape(graph.nodes.relu_backward(loss=gy, input=y), shape)
+    y = graph.nodes.batchnorm_inference(
+        input=x, mean=mean, inv_variance=inverse, scale=gamma, bias=graph.vector("beta", c)
+    )
+    gy = graph.shape(graph.nodes.relu_backward(loss=gy, input=y), shape)
     gx, ggamma, gbeta = graph.nodes.batchnorm_backward(
         grad=gy, input=x, scale=gamma, mean=mean, inv_variance=inverse
     )
     graph.result("gx", gx, shape)
     graph.outputs(ggamma=ggamma, gbeta=gbeta)
-
-
-def _convolved(graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> Any:
-    return graph.nodes.conv_fprop(
-        image=graph.activation("x", x_shape),
-        weight=graph.activation("W", W_shape),
-        **_geometry(stride, pad),
-    )
 
 
 def _geometry(stride: int, pad: int) -> dict[str, list[int]]:

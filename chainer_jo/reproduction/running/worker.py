@@ -42,7 +42,7 @@ def warm_up(settings: Settings, precision: str) -> None:
     with sharing.process_lock:
         device_of(settings.device).use()
         choose_backend(settings.device, precision, settings.engine)
-        for source in (kernels.SOURCE, cudnn_kernels.RAW_SOURCE):
+        for source in (kernels.SOURCE, cudnn_kernels.SOURCE):
             cuda_source.module(source).compile()
 
 
