@@ -19,21 +19,9 @@ from typing import Any
 import numpy
 
 
-def empty_module(
-    name: str, reason: str, error: type[Exception] = AttributeError
-) -> types.ModuleType:
-    """A module without attributes: access raises ``error`` with the reason. It has to be
-    AttributeError if the module stays in sys.modules, since other code looks through all modules.
-    """
-
-    def absent(attribute: str) -> None:
-        raise (AttributeError if attribute.startswith("__") else error)(
-            f"no {name}.{attribute}: {reason}"
-        )
-
-    module = types.ModuleType(name)
-    vars(module)["__getattr__"] = absent
-    return module
+class _CuPyWithoutDriver(types.ModuleType):
+    def __getattr__(self, name: str) -> None:
+        raise ImportError("there is no NVIDIA driver on this machine")
 
 
 def supply_numpy_names() -> None:
@@ -54,7 +42,7 @@ def replace_environment_check() -> None:
     """chainer._environment_check without imports of numpy.distutils, which Python 3.12 lacks, and
     pkg_resources. It only warns of CuPy other than version 7, and of NumPy on macOS's Accelerate.
     """
-    module = empty_module("chainer._environment_check", "replaced, see chainer_jo._compat")
+    module = types.ModuleType("chainer._environment_check")
     vars(module)["check"] = lambda: None
     sys.modules.setdefault(module.__name__, module)
 
@@ -69,7 +57,7 @@ def supply_pkg_resources() -> None:
     except ImportError:
         installed = False
     if not installed:
-        sys.modules["pkg_resources"] = empty_module("pkg_resources", "it is not installed")
+        sys.modules["pkg_resources"] = types.ModuleType("pkg_resources")
 
 
 def has_cuda_driver() -> bool:
@@ -115,8 +103,7 @@ def cupy_as_chainer_knows_it() -> Iterator[None]:
     real = sys.modules.get("cupy")
     hide = not has_cuda_driver()
     if hide:
-        reason = "there is no NVIDIA driver on this machine"
-        sys.modules["cupy"] = empty_module("cupy", reason, ImportError)
+        sys.modules["cupy"] = _CuPyWithoutDriver("cupy")
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"\s*nccl library could not be loaded")

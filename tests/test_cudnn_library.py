@@ -13,19 +13,21 @@ from chainer_jo.engine.interface import Unavailable
 from chainer_jo.errors import UserError
 
 
+def fails(error):
+    def call():
+        raise error
+
+    return call
+
+
 class FakeCuPy(ModuleType):
-    def __init__(self, capability="90", devices=1, runtime=12090, version="14.2.0"):
+    def __init__(self, capability="90", runtime=12090, version="14.2.0", error=None):
         super().__init__("cupy")
         self.__version__ = version
-
-        def count():
-            if isinstance(devices, Exception):
-                raise devices
-            return devices
-
+        device = SimpleNamespace(compute_capability=capability)
         self.cuda = SimpleNamespace(
-            runtime=SimpleNamespace(getDeviceCount=count, runtimeGetVersion=lambda: runtime),
-            Device=lambda: SimpleNamespace(compute_capability=capability),
+            runtime=SimpleNamespace(runtimeGetVersion=lambda: runtime),
+            Device=fails(error) if error else lambda: device,
         )
 
 
@@ -41,20 +43,12 @@ def without(**changes):
     return library
 
 
-def fails(error):
-    def call():
-        raise error
-
-    return call
-
-
 @pytest.mark.parametrize(("cupy", "cudnn", "precision", "message"), [
     (None, None, "fp32", "CuPy cannot be imported .*cupy-cuda12x.*cupy-cuda13x"),
     (FakeCuPy(version="13.6.0"), None, "fp32", "CuPy 13.6.0 is too old, expected 14"),
-    (FakeCuPy(devices=RuntimeError("none\nat line 3")), None, "fp32", r"no CUDA GPU \(none\)"),
-    (FakeCuPy(devices=0), None, "fp32", "no CUDA GPU"),
+    (FakeCuPy(error=RuntimeError("none\nat line 3")), None, "fp32", r"no CUDA GPU \(none\)"),
     (FakeCuPy(), None, "fp32", "pip install nvidia-cudnn-frontend"),
-    (FakeCuPy(), ModuleType("cudnn"), "fp32", "not NVIDIA's .*pip install nvidia-cudnn-frontend"),
+    (FakeCuPy(), ModuleType("cudnn"), "fp32", "NVIDIA's .*pip install nvidia-cudnn-frontend"),
     (FakeCuPy(), without(backend_version=fails(RuntimeError("no symbol"))), "fp32",
      "cuDNN 9 is not found .*pip install nvidia-cudnn-cu12$"),
     (FakeCuPy(runtime=13020), without(backend_version=lambda: 90500), "fp32",

@@ -88,12 +88,29 @@ def conv2d(x: Any, W: Any, stride: int, pad: int, residual: Any | None = None) -
     return node.apply((x, W) if residual is None else (x, W, residual))[0]
 
 
-class Conv2D(SingleBackward):
+class _Layer(SingleBackward):
+    """A layer by a backend, which adds to the gradients that are there already."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__()
+        self._backend = backend
+
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
+        inputs = zip(target_input_indexes, grad_inputs, strict=True)
+        existing = {i: g.array for i, g in inputs if g is not None}
+        gradients = self._gradients(target_input_indexes, grad_outputs[0].array, existing)
+        return tuple(Variable(gradient, requires_grad=False) for gradient in gradients)
+
+    def _gradients(self, wanted: tuple[int, ...], gy: Any, existing: dict[int, Any]) -> list:
+        """Gradients of the wanted inputs, plus the existing ones."""
+        raise NotImplementedError
+
+
+class Conv2D(_Layer):
     """`conv2d` by a backend."""
 
     def __init__(self, backend: Backend, stride: int, pad: int) -> None:
-        super().__init__()
-        self._backend = backend
+        super().__init__(backend)
         self._stride = stride
         self._pad = pad
 
@@ -102,14 +119,9 @@ class Conv2D(SingleBackward):
         self.keep(x, W)
         return (self._backend.conv2d(x, W, self._stride, self._pad, *residual or (None,)),)
 
-    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
+    def _gradients(self, wanted, gy, existing):
         x, W = self.take()
-        gy = grad_outputs[0].array
-        existing = (None if g is None else g.array for g in grad_inputs)
-        return tuple(
-            Variable(self._gradient(i, x, W, gy, g), requires_grad=False)
-            for i, g in zip(target_input_indexes, existing, strict=True)
-        )
+        return [self._gradient(i, x, W, gy, existing.get(i)) for i in wanted]
 
     def _gradient(self, index: int, x: Any, W: Any, gy: Any, accumulate: Any | None) -> Any:
         backend, stride, pad = self._backend, self._stride, self._pad
@@ -150,12 +162,8 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
     return y
 
 
-class BatchNormReLU(SingleBackward):
+class BatchNormReLU(_Layer):
     """`batch_norm_relu` in training mode by a backend."""
-
-    def __init__(self, backend: Backend) -> None:
-        super().__init__()
-        self._backend = backend
 
     def forward(self, inputs: tuple) -> tuple:
         x, gamma, beta = inputs
@@ -163,22 +171,11 @@ class BatchNormReLU(SingleBackward):
         self.keep(x, y, gamma, saved)
         return (y,)
 
-    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
+    def _gradients(self, wanted, gy, existing):
         x, y, gamma, saved = self.take()
-        existing = dict(zip(target_input_indexes, grad_inputs, strict=True))
-        accumulate = existing.pop(0, None)
-        gradients = self._backend.batch_norm_relu_grad(
-            x,
-            y,
-            gamma,
-            grad_outputs[0].array,
-            saved,
-            None if accumulate is None else accumulate.array,
-        )
-        return tuple(
-            Variable(_plus(gradients[i], existing.get(i)), requires_grad=False)
-            for i in target_input_indexes
-        )
+        of_x = existing.pop(0, None)
+        gradients = self._backend.batch_norm_relu_grad(x, y, gamma, gy, saved, of_x)
+        return [gradients[i] + existing[i] if i in existing else gradients[i] for i in wanted]
 
 
 def _no_gradient(gy: Any) -> NoReturn:
@@ -193,18 +190,8 @@ def _stock(x, gamma, beta, running_mean, running_var) -> Variable:
     if not chainer.config.train:
         return F.fixed_batch_normalization(x, gamma, beta, running_mean, running_var, eps=EPS)
     return F.batch_normalization(
-        x,
-        gamma,
-        beta,
-        eps=EPS,
-        running_mean=running_mean,
-        running_var=running_var,
-        decay=DECAY,
+        x, gamma, beta, eps=EPS, running_mean=running_mean, running_var=running_var, decay=DECAY
     )
-
-
-def _plus(gradient: Any, existing: Variable | None) -> Any:
-    return gradient if existing is None else gradient + existing.array
 
 
 def as_activation(x: Any) -> Variable:

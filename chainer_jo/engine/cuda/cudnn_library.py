@@ -25,27 +25,20 @@ def load(precision: str) -> tuple[ModuleType, Any]:
     Raises Unavailable if CuPy, a GPU, cudnn-frontend or cuDNN is missing or does not match, or the
     GPU does not have the precision.
     """
-    cupy = _cupy()
+    cupy = _cupy(precision)
     cuda = cupy.cuda.runtime.runtimeGetVersion() // 1000  # that CuPy was built for: 12 or 13
-    _check_precision(cupy, precision)
     _preload()
     try:
         library = importlib.import_module("cudnn")
-    except ImportError as error:
-        raise Unavailable(
-            f"the package nvidia-cudnn-frontend is not installed ({error}); "
-            "pip install nvidia-cudnn-frontend"
-        ) from error
-    except OSError as error:
-        raise _without_cudnn(cuda, error) from error
-    if not hasattr(library, "pygraph"):
-        raise Unavailable(
-            "the module cudnn is not NVIDIA's cudnn-frontend; pip install nvidia-cudnn-frontend"
-        )
-    try:
         version = library.backend_version()
-    except RuntimeError as error:
-        raise _without_cudnn(cuda, error) from error
+    except (ImportError, AttributeError) as error:
+        raise Unavailable(
+            f"NVIDIA's cudnn-frontend is not installed ({error}); pip install nvidia-cudnn-frontend"
+        ) from error
+    except (OSError, RuntimeError) as error:
+        raise Unavailable(
+            f"cuDNN 9 is not found ({_first_line(error)}); pip install nvidia-cudnn-cu{cuda}"
+        ) from error
     if version < MIN_CUDNN:
         raise Unavailable(
             f"cuDNN {dotted(version)} is too old, expected {dotted(MIN_CUDNN)} or newer; "
@@ -66,7 +59,7 @@ def machine(library: ModuleType, cupy: ModuleType) -> str:
     return f"{properties['name'].decode()}, cuDNN {dotted(library.backend_version())}"
 
 
-def _cupy() -> ModuleType:
+def _cupy(precision: str) -> ModuleType:
     packages = "pip install 'cupy-cuda12x[ctk]' for CUDA 12, 'cupy-cuda13x[ctk]' for CUDA 13"
     try:
         cupy = importlib.import_module("cupy")
@@ -77,21 +70,16 @@ def _cupy() -> ModuleType:
             f"CuPy {cupy.__version__} is too old, expected {MIN_CUPY} or newer; {packages}"
         )
     try:
-        devices = cupy.cuda.runtime.getDeviceCount()
+        capability = int(cupy.cuda.Device().compute_capability)
     except RuntimeError as error:
         raise Unavailable(f"CuPy finds no CUDA GPU ({_first_line(error)})") from error
-    if devices == 0:
-        raise Unavailable("CuPy finds no CUDA GPU")
-    return cupy
-
-
-def _check_precision(cupy: ModuleType, precision: str) -> None:
-    capability, needed = int(cupy.cuda.Device().compute_capability), MIN_CAPABILITY[precision]
+    needed = MIN_CAPABILITY[precision]
     if capability < needed:
         raise Unavailable(
             f"this GPU has compute capability {capability / 10:.1f}, "
             f"{precision} needs {needed / 10:.1f}"
         )
+    return cupy
 
 
 def _preload() -> None:
@@ -102,12 +90,6 @@ def _preload() -> None:
             # A missing library is reported by its first user, if it is needed at all.
             with contextlib.suppress(Exception):
                 pathfinder.load_nvidia_dynamic_lib(name)
-
-
-def _without_cudnn(cuda: int, error: Exception) -> Unavailable:
-    return Unavailable(
-        f"cuDNN 9 is not found ({_first_line(error)}); pip install nvidia-cudnn-cu{cuda}"
-    )
 
 
 def dotted(version: int) -> str:
