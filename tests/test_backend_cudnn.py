@@ -26,31 +26,6 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "mixed"])
-def test_a_network_learns_as_with_stock_chainer(precision):
-    def gradients(backend):
-        network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
-        network.dense.b.array[...] = np.linspace(-1, 1, 10)
-        scale = 1.0 if backend is None else backend.loss_scale
-        rng = np.random.default_rng(1)
-        x = draw(rng, 4, 3, 8, 8)
-        with chainer.using_config("jo_backend", backend):
-            loss = F.softmax_cross_entropy(network(x), np.arange(4))
-            network.cleargrads()
-            loss.backward(loss_scale=scale)
-            with chainer.using_config("train", False), chainer.no_backprop_mode():
-                tested = network(x).array
-        averages = [child.avg_var for child in network.links() if hasattr(child, "avg_var")]
-        grads = [param.grad.ravel() / scale for _, param in sorted(network.namedparams())]
-        return np.concatenate(grads), np.concatenate(averages), tested
-
-    tolerance = {"fp32": 1e-5, "mixed": 4e-2}[precision]
-    backend, _ = stand_in(precision)
-    ours, stock = gradients(backend), gradients(None)
-    for a, b in zip(ours, stock, strict=True):
-        assert relative_error(a, b) < tolerance
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_whole_step_is_its_parts_bit_for_bit(precision):
     """Weights, gradients and averages of all layers at once, where every layer is called twice; and
