@@ -1,5 +1,4 @@
-"""Labels of people from CIFAR-10_human.pt, by a stand-in: which files are read; no function that a
-file names is called."""
+"""Labels of people from CIFAR-10_human.pt, by a stand-in: which files are read."""
 
 import hashlib
 import io
@@ -22,11 +21,11 @@ def arrays(**other):
     return {name: (TRUE + i) % 10 for i, name in enumerate(NAMES)} | other
 
 
-def zipped(content, name="archive/data.pkl"):
+def zipped(content):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("archive/version", "3\n")
-        archive.writestr(name, content)
+        archive.writestr("archive/data.pkl", content)
     return file.getvalue()
 
 
@@ -53,63 +52,13 @@ def test_label_sets_are_read_by_name(read, module):
         assert labels.dtype == np.int32
 
 
-class Calls:
-    """Pickled as a call of a function."""
-
-    def __init__(self, function, *arguments):
-        self.reduced = function, arguments
-
-    def __reduce__(self):
-        return self.reduced
-
-
-def spoil():
-    raise AssertionError("a function that the file names was called")
-
-
-GOOD = pickle.dumps(arrays(), 2)
-PICKLES = {
-    "no pickle": b"no pickle",
-    "nothing": b"",
-    "cut": GOOD[:-40],
-    "a list": pickle.dumps([1, 2], 2),
-    "three": pickle.dumps(3, 2),
-    "no sets": pickle.dumps({"clean_label": TRUE}, 2),
-    "a set is missing": pickle.dumps({k: v for k, v in arrays().items() if k != NAMES[2]}, 2),
-    "a list of labels": pickle.dumps(arrays(worse_label=TRUE.tolist()), 2),
-    "text": pickle.dumps(arrays(worse_label="01"), 2),
-    "an array of objects": pickle.dumps(arrays(worse_label=np.array(["a", None])), 2),
-    "by columns": pickle.dumps(arrays(worse_label=np.asfortranarray(np.eye(4, dtype=int))), 2),
-    "three bytes": pickle.dumps(arrays(worse_label=np.uint8([1, 2, 3])), 2),
-    "a call": pickle.dumps(Calls(spoil), 2),
-    "a call in a set": pickle.dumps(arrays(worse_label=Calls(spoil)), 2),
-    "a call as a name": pickle.dumps(arrays() | {"more": Calls(spoil)}, 2),
-    "eval": pickle.dumps(arrays(worse_label=Calls(eval, "1/0")), 2),
-    "getattr": pickle.dumps(arrays(worse_label=Calls(getattr, TRUE, "size")), 2),
-    "exit": pickle.dumps(Calls(exit), 2),
-    "a function of NumPy": pickle.dumps(arrays(worse_label=Calls(np.zeros, 3)), 2),
-    "a large array": pickle.dumps(arrays(worse_label=Calls(np.ndarray, (1 << 40,))), 2),
-    "a stored tensor": b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.",
-    "a persistent identifier": b"\x80\x02Pstorage\n.",
-}
-
-
-@pytest.mark.parametrize("pickled", PICKLES.values(), ids=PICKLES)
-def test_other_pickles_are_refused(read, pickled):
-    with pytest.raises(UserError, match="human.pt: cannot be read .*, expected CIFAR-10_human.pt"):
-        read(zipped(pickled))
-
-
-@pytest.mark.parametrize("raw", [b"", b"PK", zipped(GOOD, "data.pkl"), zipped(GOOD)[:-30], GOOD])
-def test_other_archives_are_refused(read, raw):
-    with pytest.raises(UserError, match="human.pt: cannot be read"):
-        read(raw)
+GOOD = zipped(pickle.dumps(arrays(), 2))
 
 
 @pytest.mark.parametrize("true", [TRUE[::-1], TRUE[:-1], np.roll(TRUE, 1)])
 def test_images_in_another_order_are_refused(read, true):
     with pytest.raises(UserError, match="clean_label differs from the labels of the data"):
-        read(zipped(GOOD), true)
+        read(GOOD, true)
 
 
 def test_only_the_published_file_is_opened(tmp_path):
@@ -117,7 +66,7 @@ def test_only_the_published_file_is_opened(tmp_path):
     with pytest.raises(UserError, match="No such file or directory, expected CIFAR-10_human.pt"):
         cifar10n.read(path, TRUE)
     for raw, size in (
-        (zipped(GOOD), f"{len(zipped(GOOD)):,} bytes"),
+        (GOOD, f"{len(GOOD):,} bytes"),
         (bytes(cifar10n.SIZE), "2,401,007 bytes, SHA-256 "),
         (bytes(cifar10n.SIZE + 1), "more bytes"),
     ):
