@@ -14,7 +14,7 @@ import pytest
 from hostile import memory_below
 
 from chainer_jo.data import cifar10, source
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 
 COMMITTED = Path(__file__).parents[1] / "results/reference/paper-mixed/data.json"
@@ -78,7 +78,7 @@ def official(monkeypatch):
     ]
     labels = [np.array(b["labels"], np.int32) for b in BATCHES.values()]
     train = np.concatenate(parts[:5]), np.concatenate(labels[:5])
-    data = ImageData("cifar10", *train, parts[5], labels[5], tuple(NAMES))
+    data = clean_data("cifar10", *train, parts[5], labels[5], tuple(NAMES))
     monkeypatch.setattr(cifar10, "FINGERPRINT", data.fingerprint(), raising=False)
 
 
@@ -104,18 +104,18 @@ def archive(folder, monkeypatch):
 def check(data):
     assert data.name == "cifar10"
     assert data.class_names == tuple(NAMES)
-    assert data.train_images.shape == (5 * PER_BATCH, 32, 32, 3)
-    assert data.test_images.shape == (PER_BATCH, 32, 32, 3)
+    assert data.train.images.shape == (5 * PER_BATCH, 32, 32, 3)
+    assert data.test.images.shape == (PER_BATCH, 32, 32, 3)
     for i in range(5):
         source = BATCHES[f"data_batch_{i + 1}"]
         part = slice(i * PER_BATCH, (i + 1) * PER_BATCH)
-        assert data.true_labels[part].tolist() == source["labels"]
+        assert data.train.labels[part].tolist() == source["labels"]
         # The files keep a whole red plane, then green, then blue, row by row.
         red, green, blue = np.split(source["data"], 3, axis=1)
         np.testing.assert_array_equal(
-            data.train_images[part, 1, 2], np.stack([red, green, blue], 2)[:, 34]
+            data.train.images[part, 1, 2], np.stack([red, green, blue], 2)[:, 34]
         )
-    assert data.test_labels.tolist() == BATCHES["test_batch"]["labels"]
+    assert data.test.labels.tolist() == BATCHES["test_batch"]["labels"]
 
 
 def test_committed_results_are_of_the_official_images():

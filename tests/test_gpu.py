@@ -23,7 +23,7 @@ from chainer_jo.method import augmentation, extensions
 from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused
-from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.images import Images
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
@@ -153,7 +153,7 @@ def train(folder, precision, graph, epochs=4, objective="joint"):
     model.to_device("@cupy:0")
     store = SoftLabels(noisy, 10, "soft", average=2, xp=cupy)
     mean = augmentation.mean_image(images)
-    train_images = NetworkInput(send(images), send(mean), 2)
+    train_images = Images(send(images), send(mean), 2)
     sgd = Optimization(epochs, 0.05, drops=(2,), batch_size=64, pad=2)
     labels = {"noisy_labels": noisy, "true_labels": noisy}
     trainer = first_step(

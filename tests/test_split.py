@@ -9,7 +9,7 @@ from chainer_jo.method.noisy_split import split
 
 
 def test_sorted_disjoint_and_complete():
-    labels = digits.load().true_labels
+    labels = digits.load().train.labels
     train, validation = split(labels, 10, np.random.default_rng(1))
     assert train.dtype == validation.dtype == np.int64
     assert (np.diff(train) > 0).all() and (np.diff(validation) > 0).all()
