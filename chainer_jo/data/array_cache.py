@@ -80,8 +80,7 @@ def _make(folder: Path, write: Callable[[Path], None]) -> None:
     """Fills a temporary folder, then renames it. The caller holds the lock."""
     temporary = folder.with_name(f"{folder.name}.tmp")
     for leftover in (temporary, folder):
-        if leftover.exists():
-            shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)
     temporary.mkdir()
     try:
         write(temporary)
