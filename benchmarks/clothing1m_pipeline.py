@@ -23,7 +23,7 @@ from PIL import Image
 from chainer_jo.cores import usable_cores
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.engine.backend import choose_backend, use_backend
-from chainer_jo.method.images import Preparation
+from chainer_jo.method.images import StreamedImages
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.resnet50 import ResNet50
@@ -106,9 +106,10 @@ def step_rates(
     model.to_device(device)
     optimizer = FlatMomentumSGD(8e-4, 0.9, 1e-3).setup(model)
     variant = network.variant
-    prepare = Preparation(variant.mean, variant.std, variant.channels, device.send)
     labels = device.xp.full((flags.batch_size, CLASSES), 1 / CLASSES, np.float32)
     stream = ImageStream(flags.batch_size, workers=workers, on_cuda=device.xp is not np)
+    scaling = variant.mean, variant.std, variant.channels
+    prepare = StreamedImages("", np.array(paths), stream, *scaling, device.send).prepared
     batches = stream.batches(batches_of(paths, flags.batch_size))
 
     def rate(pixels: Iterator) -> float:

@@ -69,8 +69,8 @@ def measure(root: Path) -> None:
     experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
     split = timed("split, labels and prior", lambda: make_split(experiment, data))
     train, size = split.train, experiment.optimization.batch_size
-    arrays = train.images.keys, train.labels, train.true_labels
-    texts = sum(map(len, train.images.keys))  # beside the array
+    arrays = train.images, train.labels, train.true_labels
+    texts = sum(map(len, train.images))  # beside the array
     show("keys and labels of training images", (texts + sum(a.nbytes for a in arrays)) / 1e6, "MB")
     labels = SoftLabels(train.labels, split.num_classes, "soft", average=None)
     show("labels, probabilities, running mean", 3 * labels.soft_labels.nbytes / 1e6, "MB")

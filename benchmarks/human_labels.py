@@ -122,7 +122,7 @@ def compare(
         options = parser.parse_args(arguments)
         if not options.features:
             raise UserError("--features: left out, expected a file of chainer-jo features")
-        true = source.find(options.data).load().true_labels
+        true = source.find(options.data).load().train.labels
         labels = cifar10n.read(options.labels, true)
         tasks = tasks_of(read_features(options.features, len(true)), true, labels)
         tasks = [task for task in tasks if not options.tasks or task.name in options.tasks]

@@ -21,7 +21,7 @@ from workload import (
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.engine.cuda import graph_step
 from chainer_jo.errors import UserError
-from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
@@ -68,7 +68,7 @@ def joint_step(
     updater = JointUpdater(
         BatchIterator(len(workload.images), workload.batch_size, SEED, 1, PAD, True, send),
         FlatMomentumSGD(LEARNING_RATE, MOMENTUM, WEIGHT_DECAY).setup(model),
-        NetworkInput(send(workload.images), send(workload.mean), PAD),
+        Images(send(workload.images), send(workload.mean), PAD),
         SoftLabels(workload.labels, CLASSES, "soft", xp=target.xp),
         labels,
         labels,

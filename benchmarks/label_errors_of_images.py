@@ -85,8 +85,8 @@ def cifar10_images(spec: str) -> np.ndarray:
     data = source.find(spec).load()
     if data.class_names != label_tasks.CIFAR10:
         raise UserError(f"--data {spec}: expected CIFAR-10")
-    rows = [np.flatnonzero(data.true_labels == k) for k in range(data.num_classes)]
-    return np.concatenate([data.train_images[of_class[label_tasks.TAKEN]] for of_class in rows])
+    rows = [np.flatnonzero(data.train.labels == k) for k in range(data.num_classes)]
+    return np.concatenate([data.train.images[of_class[label_tasks.TAKEN]] for of_class in rows])
 
 
 def summary(blocks: Blocks) -> list[str]:
@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
         tasks = label_tasks.tasks_of(options)
         ours = [task for task in tasks if task.name.startswith("digits")]
         theirs = [task for task in tasks if task not in ours]
-        tasks = with_files(ours, digits.load().train_images, Path(name, "digits"))
+        tasks = with_files(ours, digits.load().train.images, Path(name, "digits"))
         if theirs:
             tasks += with_files(theirs, cifar10_images(options.data), Path(name, "cifar10"))
         for task in tasks:

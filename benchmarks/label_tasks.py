@@ -112,8 +112,8 @@ def rare_errors_tasks(file: Path) -> list[Task]:
 
 def digits_tasks() -> list[Task]:
     data = digits.load()
-    train = data.train_images.reshape(len(data.train_images), -1).astype(np.float32) / 255
-    return paper_noise("digits", train, data.true_labels, data.class_names)
+    train = data.train.images.reshape(len(data.train.images), -1).astype(np.float32) / 255
+    return paper_noise("digits", train, data.train.labels, data.class_names)
 
 
 def _embeddings(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

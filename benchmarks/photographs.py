@@ -48,12 +48,12 @@ def write(folder: Path, spec: str, number: int, mixed: bool) -> None:
     """Images of the training set, drawn at random, with `labels.csv` and `true.csv`."""
     data = source.find(spec).load()
     rng = seeds.generator(0, "noise")
-    rows = rng.permutation(len(data.train_images))[:number]
-    true = data.true_labels[rows]
+    rows = rng.permutation(len(data.train.images))[:number]
+    true = data.train.labels[rows]
     given = noise.symmetric(true, RATE, data.num_classes, rng)
     paths = []
     for i, row in enumerate(rows.tolist()):
-        image, (mode, ending), exif = Image.fromarray(data.train_images[row]), ("RGB", "png"), None
+        image, (mode, ending), exif = Image.fromarray(data.train.images[row]), ("RGB", "png"), None
         if mixed:
             mode, ending = FORMATS[i % len(FORMATS)]
             image = image.resize(

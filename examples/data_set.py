@@ -8,7 +8,7 @@ import quick  # noqa: F401
 from sklearn.datasets import load_sample_images
 
 from chainer_jo.data import source
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
@@ -24,7 +24,7 @@ def load():
     images = np.concatenate(parts)
     labels = np.repeat(np.arange(2, dtype=np.int32), [len(part) for part in parts])
     test = np.arange(len(labels)) % 6 == 5
-    return ImageData(
+    return clean_data(
         "photographs", images[~test], labels[~test], images[test], labels[test],
         ("china", "flower"),
     )  # fmt: skip

@@ -35,7 +35,7 @@ def work(flags):
     labelled = Labelled(pixels, images.labels, np.full_like(images.labels, UNKNOWN))
     rows, held_out = split(images.labels, len(names), np.random.default_rng(0))
     sets = labelled.take(rows), labelled.take(held_out)  # both have noisy labels
-    data = LabelledData("own", images.class_names, *sets, test=None)
+    data = LabelledData("own", images.class_names, *sets, None)
     preset = replace(PAPER, time_scale=flags.epochs / 200, real_noise=PARAMETERS)
     second = Study(preset, "own").joint("real", 0.0, trial=0)
     for step in (second.first_step, second):

@@ -13,17 +13,17 @@ from chainer_jo.data import digits
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.method import augmentation, extensions, noise
 from chainer_jo.method.algorithm1 import Optimization, first_step, second_step
-from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.images import Images
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.soft_labels import SoftLabels
 
 use_backend(choose_backend("cpu"))  # oneDNN where it is installed, else Chainer's functions
 data = digits.load()
-true, classes = data.true_labels, data.num_classes
+true, classes = data.train.labels, data.num_classes
 noisy = noise.symmetric(true, 0.5, classes, np.random.default_rng(0))
-mean = augmentation.mean_image(data.train_images)
-train, test = NetworkInput(data.train_images, mean, pad=1), NetworkInput(data.test_images, mean)
+mean = augmentation.mean_image(data.train.images)
+train, test = Images(data.train.images, mean, pad=1), Images(data.test.images, mean)
 reported = {"noisy_labels": noisy, "true_labels": true}
 
 
@@ -39,7 +39,7 @@ def sgd(epochs, rate):
 
 def run(trainer, shown=True):
     """Trains, and prints the accuracies of each epoch."""
-    evaluated = {"test": (test, data.test_labels)}
+    evaluated = {"test": (test, data.test.labels)}
     trainer.extend(extensions.Evaluation(trainer.updater.model, evaluated))
     trainer.extend(LogReport())
     if shown:

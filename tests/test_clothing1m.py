@@ -2,22 +2,15 @@
 
 import codecs
 import hashlib
-import os
 import shutil
-import signal
-from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
 from clothing1m_like import CLASSES, SMALL, append, make_clothing1m_like
-from processes import alive, finish, start, wait_until
 
 from chainer_jo.data import clothing1m, clothing1m_standin
-from chainer_jo.data.check_clothing1m import check, main
-from chainer_jo.data.clothing1m import load, parse
-from chainer_jo.data.input_problems import Problems
-from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, as_keys, class_index, digest_keys
+from chainer_jo.data.clothing1m import load
+from chainer_jo.data.labelled_data import UNKNOWN, as_keys, class_index, digest_keys
 from chainer_jo.errors import UserError
 
 
@@ -35,14 +28,11 @@ def folder(whole, tmp_path):
 def test_splits_and_labels(whole):
     data = load(whole)
     assert data.class_names == clothing1m.CLASS_NAMES
-    lists = parse(whole, Problems())
-    assert list(lists.sizes.values()) == [CLASSES * n for n in SMALL.values()]
-    for split in (data.train, data.validation, data.test):
-        assert split.labels.dtype == np.int32
-        assert len(split.images) == len(split.labels)
+    for name, split in data.sets.items():
+        assert len(split.images) == len(split.labels) == CLASSES * SMALL[name]
     np.testing.assert_array_equal(data.validation.labels, data.validation.true_labels)
     noisy = dict(line.split() for line in (whole / clothing1m.NOISY_LABELS).open())
-    assert [noisy[key] for key in data.train.images.keys] == list(map(str, data.train.labels))
+    assert [noisy[key] for key in data.train.images] == list(map(str, data.train.labels))
 
 
 def test_labels_are_confused_in_pairs_only():
@@ -78,12 +68,12 @@ def test_a_byte_order_mark_does_not_count(folder, whole, name):
     (folder / name).write_bytes(codecs.BOM_UTF8 + (folder / name).read_bytes())
     found, expected = load(folder), load(whole)
     assert found.class_names == expected.class_names
-    assert list(found.train.images.keys) == list(expected.train.images.keys)
+    assert list(found.train.images) == list(expected.train.images)
 
 
 def test_training_image_without_a_true_label(folder):
     labels = folder / clothing1m.CLEAN_LABELS
-    key = load(folder).train.images.keys[0]
+    key = load(folder).train.images[0]
     kept = [line for line in labels.read_text().splitlines() if not line.startswith(key)]
     labels.write_text("\n".join(kept))
     truth = load(folder).train.true_labels
@@ -141,76 +131,9 @@ def test_all_damage_is_reported_at_once_and_briefly(folder):
     assert len(message) < 600
 
 
-def test_images_and_lists_are_reported_together(folder):
-    keys = load(folder).train.images.keys
-    (folder / keys[0]).unlink()
-    (folder / keys[1]).write_bytes(b"no image")
-    picture = (folder / keys[2]).read_bytes()
-    (folder / keys[2]).write_bytes(picture[: len(picture) // 2])
-    append(folder / clothing1m.CLEAN_TEST, "images/3/none.jpg\n")
-    with pytest.raises(UserError) as error:
-        check(folder, processes=1)
-    message = str(error.value)
-    assert f"image missing (2 times): '{keys[0]}', 'images/3/none.jpg'" in message
-    assert f"image cannot be decoded (2 times): '{keys[1]}', '{keys[2]}'" in message
-    assert "key without a label" in message
-
-
-def test_a_sound_folder_is_checked_from_the_command_line(whole, capsys):
-    main([str(whole), "--processes", "2"])  # a subset is sound
-    said = capsys.readouterr()
-    assert "56 noisy_train_key_list.txt" in said.out
-    assert "note: noisy_train_key_list.txt: 56 keys, published are about 1000000" in said.err
-    with pytest.raises(SystemExit) as end:
-        main([str(whole), "--processes", "0"])
-    assert end.value.code == 2
-    assert capsys.readouterr().err == "error: --processes 0: expected at least 1\n"
-
-
-SLOW = """
-import pathlib, time
-from chainer_jo.data import check_clothing1m
-
-open_resized = check_clothing1m.open_resized
-
-def slowly(*arguments):
-    pathlib.Path("begun").touch()
-    time.sleep(0.05)
-    return open_resized(*arguments)
-
-check_clothing1m.open_resized = slowly
-if __name__ == "__main__":
-    check_clothing1m.main()
-"""
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_check_can_be_ended(how, whole, tmp_path):
-    """From the keyboard, which all its processes hear, or by itself alone: no other goes on."""
-    (tmp_path / "slow.py").write_text(SLOW)
-    command = [tmp_path / "slow.py", whole, "--processes", "2"]
-    script = start(command, start_new_session=True, cwd=tmp_path)
-    wait_until((tmp_path / "begun").exists)
-    if how == signal.SIGINT:
-        os.killpg(script.pid, how)
-    else:
-        script.send_signal(how)
-    try:
-        # Until the last process has closed its standard error.
-        said = finish(script, 130 if how == signal.SIGINT else -how).stderr
-        assert said == "" or how != signal.SIGINT
-        wait_until(lambda: not alive(script.pid))
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(script.pid, signal.SIGKILL)
-
-
 def test_keys_of_any_length():
     keys = as_keys(["a/1.jpg", "", "long/2.jpg", "\u00e9"])
     assert list(keys) == ["a/1.jpg", "", "long/2.jpg", "\u00e9"]
-    files = ImageFiles(Path("root"), keys)
-    assert files[np.array([2, 0])].paths([0, 1]) == ["root/long/2.jpg", "root/a/1.jpg"]
-    assert len(files[np.array([], int)]) == 0
     digest = hashlib.sha256()
     digest_keys(keys, digest)  # into which fingerprints of finished runs go
     ends = np.array([7, 7, 17, 19], np.int64)

@@ -175,7 +175,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
     rows = content["images"]
     assert content["complete"] and content["moved"] == len(members)
     expected = [members[-1], members[-2], members[0]]
-    assert [row["key"] for row in rows] == [loaded.train.images.keys[i] for i in expected]
+    assert [row["key"] for row in rows] == [loaded.train.images[i] for i in expected]
     assert [row["end"] for row in rows] == ["top", "top", "bottom"]
     assert rows[0]["probability"] == pytest.approx(0.9)
 

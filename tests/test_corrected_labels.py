@@ -10,7 +10,6 @@ from tiny import STUDY
 
 from chainer_jo import files
 from chainer_jo.data import digits
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
@@ -105,9 +104,9 @@ def test_before_the_run_and_without_its_labels(tmp_path):
     )
 
 
-def other_images() -> ImageData:
+def other_images():
     data = digits.load()
-    return replace(data, train_images=255 - data.train_images)
+    return replace(data, train=replace(data.train, images=255 - data.train.images))
 
 
 def test_a_run_that_was_done_again_is_drawn_again_and_of_other_images_refused(tmp_path):

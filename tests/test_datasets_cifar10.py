@@ -2,22 +2,21 @@
 
 import hashlib
 import io
-import json
 import os
 import pickle
 import struct
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile import memory_below
+from hostile import Evil, memory_below
+from processes import ROOT
 
+from chainer_jo import files
 from chainer_jo.data import cifar10, source
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 
-COMMITTED = Path(__file__).parents[1] / "results/reference/paper-mixed/data.json"
 OFFICIAL = cifar10.FINGERPRINT
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PER_BATCH = 20
@@ -78,7 +77,7 @@ def official(monkeypatch):
     ]
     labels = [np.array(b["labels"], np.int32) for b in BATCHES.values()]
     train = np.concatenate(parts[:5]), np.concatenate(labels[:5])
-    data = ImageData("cifar10", *train, parts[5], labels[5], tuple(NAMES))
+    data = clean_data("cifar10", *train, parts[5], labels[5], tuple(NAMES))
     monkeypatch.setattr(cifar10, "FINGERPRINT", data.fingerprint(), raising=False)
 
 
@@ -104,22 +103,23 @@ def archive(folder, monkeypatch):
 def check(data):
     assert data.name == "cifar10"
     assert data.class_names == tuple(NAMES)
-    assert data.train_images.shape == (5 * PER_BATCH, 32, 32, 3)
-    assert data.test_images.shape == (PER_BATCH, 32, 32, 3)
+    assert data.train.images.shape == (5 * PER_BATCH, 32, 32, 3)
+    assert data.test.images.shape == (PER_BATCH, 32, 32, 3)
     for i in range(5):
         source = BATCHES[f"data_batch_{i + 1}"]
         part = slice(i * PER_BATCH, (i + 1) * PER_BATCH)
-        assert data.true_labels[part].tolist() == source["labels"]
+        assert data.train.labels[part].tolist() == source["labels"]
         # The files keep a whole red plane, then green, then blue, row by row.
         red, green, blue = np.split(source["data"], 3, axis=1)
         np.testing.assert_array_equal(
-            data.train_images[part, 1, 2], np.stack([red, green, blue], 2)[:, 34]
+            data.train.images[part, 1, 2], np.stack([red, green, blue], 2)[:, 34]
         )
-    assert data.test_labels.tolist() == BATCHES["test_batch"]["labels"]
+    assert data.test.labels.tolist() == BATCHES["test_batch"]["labels"]
 
 
 def test_committed_results_are_of_the_official_images():
-    assert json.loads(COMMITTED.read_text()) == {"data": "cifar10", "fingerprint": OFFICIAL}
+    committed = files.read_json(ROOT / "results/reference/paper-mixed/data.json")
+    assert committed == {"data": "cifar10", "fingerprint": OFFICIAL}
 
 
 def test_folder(folder):
@@ -205,49 +205,34 @@ def test_a_file_that_is_missing_or_has_other_content(folder, name, change, words
         load(str(folder))
 
 
-def array(shape, dtype, raw):
-    """A pickled array whose header says anything."""
-    shape = b"(" + b"".join(b"I%d\n" % n for n in shape) + b"t"
-    made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR"
-    return made + b"(I1\n" + shape + dtype + b"I00\nB" + struct.pack("<I", len(raw)) + raw + b"tb"
-
-
 def forged(labels=b"]", data=b"N"):
     return b"\x80\x03(Vlabels\n" + labels + b"Vdata\n" + data + b"d."
 
 
-BYTE = b"cnumpy\ndtype\n(Vu1\nI00\nI01\ntR"
 #: Objects, whose flags say that they are none: their bytes are taken for pointers.
-OBJECT = b"cnumpy\ndtype\n(VO8\nI00\nI01\ntR(I3\nV|\nNNNI-1\nI-1\nI0\ntb"
-PIXELS = pickle.dumps(np.zeros((4, 3072), np.uint8), 3)[2:-1]
+OBJECTS = (
+    b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR(I1\n(I4\nt"
+    b"cnumpy\ndtype\n(VO8\nI00\nI01\ntR(I3\nV|\nNNNI-1\nI-1\nI0\ntbI00\nB\x20\0\0\0"
+    + b"A" * 32
+    + b"tb"
+)
 DEEP = 100_000
 
-
-def numbered(item):
-    """A dictionary of so many items."""
-    return b"\x80\x02}(" + b"".join(map(item, range(40_000))) + b"u."
-
-
 FORGED = {
-    "labels that are objects": forged(labels=array([4], OBJECT, b"A" * 32), data=PIXELS),
-    "pixels that are objects": forged(data=array([4, 3072], OBJECT, b"A" * 4 * 3072 * 8)),
-    "a huge shape": forged(data=array([10**11, 3072], BYTE, b"A" * 32)),
+    "labels that are objects": forged(labels=OBJECTS),
     "a huge array": forged(data=b"cnumpy\nndarray\n((L100000000000L\ntVu1\ntR"),
     "a changed class": forged(data=b"cnumpy\ndtype\nVu1\nb"),
     "a number of labels": forged(labels=b"L100000000000L\n"),
-    "nested labels": forged(labels=b"]" * DEEP + b"a" * (DEEP - 1)),
     "nested lists": b"]" * DEEP + b"a" * (DEEP - 1) + b".",
     "object 33,554,432": forged(data=b"Nr" + struct.pack("<I", 1 << 25)),
     "bytes without end": forged(data=b"N\x8e" + struct.pack("<Q", 1 << 60)),
-    "a string without end": forged(data=b"T" + struct.pack("<i", (1 << 31) - 1)),
-    "a frame without end": b"\x80\x04\x95" + struct.pack("<Q", 1 << 60) + b"N.",
     "tuples in tuples": b"\x80\x02}" + b"K\0" + b"\x85" * 200_000 + b"Ns.",
     "nothing, many times": b"\x80\x02" + b"N0" * 10_000_000 + b"}.",
-    "numbers of one hash": numbered(
-        lambda k: b"\x8a\x0a" + (k * ((1 << 61) - 1)).to_bytes(10, "little") + b"N"
-    ),
-    "decimal numbers": numbered(lambda k: b"I%d\nN" % (k * ((1 << 61) - 1))),
-    "many lists": b"\x80\x02" + b"]" * 10_000_000 + b"a" * 9_999_999 + b".",
+    "numbers of one hash": b"\x80\x02}("
+    + b"".join(
+        b"\x8a\x0a" + (k * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" for k in range(40_000)
+    )
+    + b"u.",
     "a name of two lines": b"\x80\x04\x8c\x01\n\x8c\x01\n\x93.",
 }
 
@@ -269,26 +254,12 @@ def test_no_more_is_read_than_a_batch_may_have(folder):
         load(str(folder))
 
 
-class Attack:
-    def __init__(self, call, *arguments):
-        self.what = call, arguments
-
-    def __reduce__(self):
-        return self.what
-
-
-@pytest.mark.parametrize(("attack", "name"), [
-    (lambda path: Attack(os.mkdir, path), "mkdir"),
-    (lambda path: Attack(eval, f"__import__('os').mkdir({path!r})"), "eval"),
-    (lambda path: Attack(np.save, path, 1), "save"),
-])  # fmt: skip
 @pytest.mark.parametrize("protocol", [2, 4])
-def test_pickle_that_wants_more_than_arrays(folder, attack, name, protocol):
-    content = pickle.dumps({"batch_label": attack(str(folder / "made"))}, protocol)
+def test_pickle_that_wants_more_than_arrays(folder, protocol):
+    content = pickle.dumps({"batch_label": Evil(folder / "made")}, protocol)
     (folder / "data_batch_1").write_bytes(content)
-    said = rf"data_batch_1 cannot be read \(it asks for '\w+\.{name}'\)"
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=r"data_batch_1 cannot be read \(it asks for '\w+\.mkdir'"):
         load(str(folder))
-    assert not list(folder.glob("made*"))
+    assert not (folder / "made").exists()
     pickle.loads(content)  # which shows that the attack is real
-    assert list(folder.glob("made*"))
+    assert (folder / "made").exists()

@@ -1,12 +1,10 @@
-"""ImageData's checks at the door, its subsets and fingerprint, and the digits."""
-
-from dataclasses import replace
+"""Checks of a data set at the door, its subsets and fingerprint, and the digits."""
 
 import numpy as np
 import pytest
 
 from chainer_jo.data import digits
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 
 
@@ -20,7 +18,7 @@ def small(**changes):
         test_labels=np.tile([0, 1, 2], 2).astype(np.int32),
         class_names=("a", "b", "c"),
     )
-    return ImageData(**(fields | changes))
+    return clean_data(**(fields | changes))
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -47,9 +45,9 @@ def test_arrays_that_do_not_fit(changes, message):
 def test_subset_takes_the_first_of_each_class_in_order():
     data = small()
     few = data.subset(train_per_class=2, test_per_class=1)
-    assert few.true_labels.tolist() == [2, 0, 1, 2, 0, 1]
-    np.testing.assert_array_equal(few.train_images, data.train_images[:6])
-    np.testing.assert_array_equal(few.test_images, data.test_images[:3])
+    assert few.train.labels.tolist() == [2, 0, 1, 2, 0, 1]
+    np.testing.assert_array_equal(few.train.images, data.train.images[:6])
+    np.testing.assert_array_equal(few.test.images, data.test.images[:3])
 
 
 def test_shrunk_pixels_are_the_rounded_means_of_squares():
@@ -57,9 +55,9 @@ def test_shrunk_pixels_are_the_rounded_means_of_squares():
     images[0, :, :2, 0] = [[250, 251], [252, 252]]  # 251.25
     images[0, :, 2:, 0] = [[1, 1], [0, 0]]  # 0.5
     labels = np.array([0, 1], np.int32)
-    data = ImageData("small", images, labels, images[::-1], labels, ("a", "b")).shrunk(2)
-    assert data.train_images[..., 0].tolist() == [[[251, 1]], [[0, 0]]]
-    assert data.test_images[..., 0].tolist() == [[[0, 0]], [[251, 1]]]
+    data = clean_data("small", images, labels, images[::-1], labels, ("a", "b")).shrunk(2)
+    assert data.train.images[..., 0].tolist() == [[[251, 1]], [[0, 0]]]
+    assert data.test.images[..., 0].tolist() == [[[0, 0]], [[251, 1]]]
     with pytest.raises(UserError, match=r"images of 4 x 5 pixels shrunk by 2, expected a divisor"):
         small().shrunk(2)
 
@@ -74,22 +72,20 @@ def test_subset_larger_than_a_class(per_class):
 
 def test_fingerprint_follows_the_content():
     data = small()
-    pixel, label = data.train_images.copy(), data.test_labels.copy()
+    pixel, label = data.train.images.copy(), data.test.labels.copy()
+    assert data.fingerprint() == "5988284a24853424"  # of finished runs
     pixel[3, 1, 1, 0] ^= 1
     label[:2] = label[1::-1]
     others = [
-        replace(data, train_images=pixel),
-        replace(data, test_labels=label),
-        replace(data, class_names=("a", "b", "d")),
+        small(train_images=pixel),
+        small(test_labels=label),
+        small(class_names=("a", "b", "d")),
         data.subset(train_per_class=3),
     ]
     prints = {data.fingerprint(), *(other.fingerprint() for other in others)}
     assert len(prints) == 5
     assert all(len(p) == 16 and int(p, 16) >= 0 for p in prints)
-    assert (
-        replace(data, name="renamed", train_images=data.train_images.copy()).fingerprint()
-        == data.fingerprint()
-    )
+    assert small(name="renamed").fingerprint() == data.fingerprint()
 
 
 @pytest.mark.usefixtures("cache")  # where they have not been decoded before
@@ -99,9 +95,8 @@ def test_digits_are_scikit_learns_every_sixth_a_test_image():
     original, data = load_digits(), digits.load()
     assert data.name == "digits"
     assert data.class_names == tuple("0123456789")
-    assert data.image_shape == (8, 8, 1)
     is_test = np.arange(1797) % 6 == 5
-    for part, rows in (("train", ~is_test), ("test", is_test)):
-        images, labels = data.part(part)
-        np.testing.assert_array_equal(labels, original.target[rows])
-        np.testing.assert_allclose(images[..., 0], original.images[rows] * 255 / 16, atol=0.5)
+    for part, rows in ((data.train, ~is_test), (data.test, is_test)):
+        assert part.images.shape[1:] == (8, 8, 1)
+        np.testing.assert_array_equal(part.labels, original.target[rows])
+        np.testing.assert_allclose(part.images[..., 0], original.images[rows] * 255 / 16, atol=0.5)

@@ -51,10 +51,10 @@ def pack(folder, path, mode, prefix=""):
 def check(data):
     assert data.name == "toys"
     assert data.class_names == ("9", "10")
-    assert data.true_labels.tolist() == [0, 0, 1, 1]
-    assert data.test_labels.tolist() == [0, 1]
-    np.testing.assert_array_equal(data.train_images, [picture(i) for i in range(4)])
-    np.testing.assert_array_equal(data.test_images, [picture(i) for i in (4, 5)])
+    assert data.train.labels.tolist() == [0, 0, 1, 1]
+    assert data.test.labels.tolist() == [0, 1]
+    np.testing.assert_array_equal(data.train.images, [picture(i) for i in range(4)])
+    np.testing.assert_array_equal(data.test.images, [picture(i) for i in (4, 5)])
 
 
 def test_folder(folder):
@@ -72,12 +72,12 @@ def test_grey_images_have_one_channel_unless_others_are_coloured(folder, tmp_pat
     for part in ("train", "test"):
         save(tmp_path / "grey" / part / "a" / "1.png", picture(1, (4, 4)))
     data = load(str(tmp_path / "grey"))
-    assert data.image_shape == (4, 4, 1)
-    np.testing.assert_array_equal(data.train_images[0, :, :, 0], picture(1, (4, 4)))
+    assert data.train.images.shape[1:] == (4, 4, 1)
+    np.testing.assert_array_equal(data.train.images[0, :, :, 0], picture(1, (4, 4)))
     save(folder / "train/9/1.png", picture(8, (5, 7)))
     data = load(str(folder))
-    np.testing.assert_array_equal(data.train_images[0], np.stack([picture(8, (5, 7))] * 3, axis=2))
-    np.testing.assert_array_equal(data.train_images[1], picture(0))
+    np.testing.assert_array_equal(data.train.images[0], np.stack([picture(8, (5, 7))] * 3, axis=2))
+    np.testing.assert_array_equal(data.train.images[1], picture(0))
 
 
 def test_hidden_and_unrelated_files_do_not_matter(folder):
@@ -99,9 +99,9 @@ def test_decoded_once_then_mapped(folder, tmp_path, monkeypatch, packed):
     again = load(str(path))
     check(again)
     assert again.fingerprint() == first.fingerprint()
-    assert isinstance(again.train_images.base, np.memmap)
+    assert isinstance(again.train.images.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
-        again.train_images[0] = 0
+        again.train.images[0] = 0
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -113,9 +113,9 @@ def test_changed_images_are_decoded_anew(folder, tmp_path, packed):
     save(folder / "train/9/2.png", picture(99))
     save(folder / "train/9/3.png", picture(98))
     after = load(path())
-    assert len(before.train_images) == 4
-    np.testing.assert_array_equal(before.train_images[0], picture(0))
-    np.testing.assert_array_equal(after.train_images[:2], [picture(99), picture(98)])
+    assert len(before.train.images) == 4
+    np.testing.assert_array_equal(before.train.images[0], picture(0))
+    np.testing.assert_array_equal(after.train.images[:2], [picture(99), picture(98)])
 
 
 def test_an_image_replaced_by_one_of_the_same_size_and_time_is_decoded(tmp_path):
@@ -128,7 +128,7 @@ def test_an_image_replaced_by_one_of_the_same_size_and_time_is_decoded(tmp_path)
     shutil.copystat(image, other)
     assert image.stat().st_size == other.stat().st_size
     os.replace(other, image)
-    np.testing.assert_array_equal(load(str(tmp_path)).train_images[0], picture(99))
+    np.testing.assert_array_equal(load(str(tmp_path)).train.images[0], picture(99))
 
 
 ARRAY = "train_images.npy"
@@ -297,8 +297,8 @@ def test_a_file_packed_twice_counts_once_as_it_was_last(folder, tmp_path):
     with tarfile.open(path, "a") as tar:
         tar.add(tmp_path / "new.png", "train/9/2.png")
     data = load(str(path))
-    np.testing.assert_array_equal(data.train_images[0], picture(50))
-    assert len(data.train_images) == 4
+    np.testing.assert_array_equal(data.train.images[0], picture(50))
+    assert len(data.train.images) == 4
 
 
 def test_two_folders_of_images_in_a_tar(folder, tmp_path, cache):

@@ -1,10 +1,12 @@
-"""Label noise against its definition, over many seeds."""
+"""Label noise, and the split into training and validation images, over many seeds."""
 
 import numpy as np
 import pytest
 
+from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
+from chainer_jo.method.noisy_split import split
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 DIGITS = tuple("0123456789")
@@ -80,23 +82,36 @@ def test_asymmetric_pairs_are_the_papers_by_their_names_in_any_order():
         noise.transitions_of(("apple", "pear"))
 
 
-def test_noise_leaves_its_input_alone_and_keeps_the_dtype():
-    labels = true_labels()
-    before = labels.copy()
-    for noisy in (
-        noise.symmetric(labels, 0.5, 10, np.random.default_rng(0)),
-        noise.asymmetric(labels, 0.5, {0: 1}, np.random.default_rng(0)),
-    ):
-        assert noisy.dtype == np.int32
-    np.testing.assert_array_equal(labels, before)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.01, float("nan")])
-def test_rates_outside_0_1(rate):
+@pytest.mark.parametrize("draw, by", [(noise.symmetric, 10), (noise.asymmetric, {0: 1})])
+def test_noise_leaves_its_input_alone_and_refuses_rates_outside_0_1(draw, by):
     labels, rng = true_labels(), np.random.default_rng(0)
-    for call in (
-        lambda: noise.symmetric(labels, rate, 10, rng),
-        lambda: noise.asymmetric(labels, rate, {0: 1}, rng),
-    ):
+    assert draw(labels, 0.5, by, rng).dtype == np.int32
+    np.testing.assert_array_equal(labels, true_labels())
+    for rate in (-0.1, 1.01, float("nan")):
         with pytest.raises(UserError, match=rf"noise rate {rate}: expected a number in \[0, 1\]"):
-            call()
+            draw(labels, rate, by, rng)
+
+
+def test_a_split_is_sorted_disjoint_and_complete():
+    labels = digits.load().train.labels
+    train, validation = split(labels, 10, np.random.default_rng(1))
+    assert train.dtype == validation.dtype == np.int64
+    assert (np.diff(train) > 0).all() and (np.diff(validation) > 0).all()
+    assert sorted([*train, *validation]) == list(range(len(labels)))
+    for k in range(10):
+        assert (labels[validation] == k).sum() == round(0.1 * (labels == k).sum())
+
+
+def test_every_image_is_as_likely_to_be_held_back():
+    labels = np.repeat([0, 1], 20)
+    times = np.zeros(40)
+    for seed in range(2000):
+        times[split(labels, 2, np.random.default_rng(seed))[1]] += 1
+    # Expected 200 times each, standard deviation sqrt(2000 * 0.1 * 0.9) = 13.4.
+    assert np.abs(times - 200).max() < 5 * 13.4
+
+
+def test_class_too_small_to_hold_one_back():
+    said = "class 1 has 4 images, 0 of them for validation.*at least one"
+    with pytest.raises(UserError, match=said):
+        split(np.array([0] * 20 + [1] * 4), 2, np.random.default_rng(0))

@@ -65,12 +65,12 @@ def test_real_cifar10_images(cache, tmp_path):
     data = source.find(str(path)).load()
     assert data.name == "cifar10-jpeg"
     assert data.class_names[0] == "airplane" and data.class_names[9] == "truck"
-    assert data.train_images.shape == (500, 32, 32, 3)
-    assert data.test_images.shape == (100, 32, 32, 3)
-    assert np.bincount(data.true_labels).tolist() == [50] * 10
-    assert np.bincount(data.test_labels).tolist() == [10] * 10
+    assert data.train.images.shape == (500, 32, 32, 3)
+    assert data.test.images.shape == (100, 32, 32, 3)
+    assert np.bincount(data.train.labels).tolist() == [50] * 10
+    assert np.bincount(data.test.labels).tolist() == [10] * 10
     # The means of CIFAR-10's channels, known from the literature: 0.4914, 0.4822, 0.4465.
-    means = data.train_images.mean(axis=(0, 1, 2)) / 255
+    means = data.train.images.mean(axis=(0, 1, 2)) / 255
     np.testing.assert_allclose(means, [0.4914, 0.4822, 0.4465], atol=0.02)
 
 

@@ -3,14 +3,13 @@
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.data.labelled_data import LabelledData, as_keys
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
 from chainer_jo.method.augmentation import mean_image
@@ -345,7 +344,9 @@ def test_noisy_data_are_shrunk_and_taken_by_class_as_others():
         chosen = split.train.images[split.train.labels == k]
         np.testing.assert_allclose(chosen, means, atol=0.5)
     assert {len(each.images) for each in split.evaluation_sets.values()} == {len(sets[1]), 20}
-    on_disk = replace(data, train=replace(data.train, images=ImageFiles(Path(), np.array(["a"]))))
+    on_disk = replace(
+        data, **{n: replace(each, images=as_keys("a" * len(each))) for n, each in data.sets.items()}
+    )
     with pytest.raises(UserError, match="images on disk shrunk, expected resize and crop"):
         on_disk.shrunk(2)
     with pytest.raises(UserError, match="1000 train images per class asked for, expected 1 to"):

@@ -16,7 +16,7 @@ from chainer_jo.data import digits
 from chainer_jo.engine.cuda.cudnn import load
 from chainer_jo.engine.cuda.graph_step import WARM_UP
 from chainer_jo.errors import UserError
-from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
@@ -127,7 +127,7 @@ def updater(seed, images=64, side=8, width=8, graph=True):
     return JointUpdater(
         BatchIterator(images, images // 4, seed, 1, 2, True, send),
         FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model),
-        NetworkInput(send(pixels), send(np.zeros((side, side, 3), np.float32)), 2),
+        Images(send(pixels), send(np.zeros((side, side, 3), np.float32)), 2),
         SoftLabels(labels, 10, "soft", xp=cupy),
         send(labels),
         send(labels),

@@ -13,7 +13,7 @@ from chainer_jo.method import images as images_module
 from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import evaluation
-from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.images import Images
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
@@ -83,7 +83,7 @@ def train(folder, graph, objective=JOINT, epochs=3, device="@numpy", backend=Non
     classifier.to_device(device)
     store = SoftLabels(noisy, 3, "soft", average=2, xp=device.xp)
     mean = np.float32(images.mean(axis=0) / 255)
-    pixels = NetworkInput(device.send(images), device.send(mean), 1)
+    pixels = Images(device.send(images), device.send(mean), 1)
     sgd = Optimization(epochs, 0.05, drops=(2,), batch_size=16, pad=1)
     trainer = first_step(
         classifier, pixels, store, sgd, 2, epochs, seed=7, noisy_labels=noisy, graph=graph,
@@ -126,7 +126,7 @@ def test_the_graph_is_forgotten_where_an_epoch_changes_the_objective(
 def test_predictions_through_a_graph(stand_in, monkeypatch):
     monkeypatch.setattr(images_module, "BATCH", 16)
     images, _ = data()
-    pixels = NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1)
+    pixels = Images(images, np.float32(images.mean(axis=0) / 255), 1)
     classifier = model()
     for _ in range(30):
         classifier.predictor(pixels.plain(slice(None)))  # moves the running statistics
@@ -143,7 +143,7 @@ def test_a_scaled_loss_leaves_scaled_gradients_and_an_unscaled_update():
         backend, _ = stand_in_cudnn(precision)
         classifier = model()
         optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
-        x = NetworkInput(images, np.zeros((6, 6, 3), np.float32)).plain(slice(None))
+        x = Images(images, np.zeros((6, 6, 3), np.float32)).plain(slice(None))
         with chainer.using_config("jo_backend", backend):
             optimizer.update(classifier, x, one_hot)
         bias = classifier.predictor.dense.b

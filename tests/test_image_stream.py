@@ -3,11 +3,13 @@
 import itertools
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
+from contextlib import suppress
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -50,24 +52,6 @@ def test_batches_in_order_whatever_their_size(stream, paths):
         np.testing.assert_array_equal(images, right)
 
 
-def test_an_interrupt_between_two_workers_leaves_nothing_to_wait_for(stream, paths, monkeypatch):
-    """Earlier workers' parts of a batch have been taken, later ones' have not."""
-    workers = stream._workers
-    interrupted, finish = workers[len(workers) // 2], type(workers[0]).finish
-    batches = stream.batches(split(paths, [4] * 5))
-    next(batches)
-
-    def interrupt():
-        monkeypatch.setattr(interrupted, "finish", lambda: finish(interrupted))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(interrupted, "finish", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        next(batches)
-    (images,) = stream.batches([paths[5:9]])
-    np.testing.assert_array_equal(images, np.stack([decode(path, 16, 12) for path in paths[5:9]]))
-
-
 def test_a_batch_stays_while_the_next_ones_are_decoded(stream, paths):
     batches = stream.batches(split(paths, [4] * 5))
     first = next(batches)
@@ -90,12 +74,19 @@ def test_it_reads_no_further_ahead_than_asked(stream, paths):
     assert len(taken) <= 5 + 2
 
 
-def test_stopping_early_leaves_nothing_behind(stream, paths):
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_reading_that_ends_early_leaves_nothing_to_wait_for(
+    stream, paths, monkeypatch, interrupted
+):
     batches = stream.batches(split(paths, [4] * 5))
     next(batches)
+    if interrupted:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Future, "result", Mock(side_effect=[None, KeyboardInterrupt]))
+            next(batches), next(batches)
     batches.close()
-    again = next(stream.batches([paths[8:12]]))
-    np.testing.assert_array_equal(again, [decode(path, 16, 12) for path in paths[8:12]])
+    (images,) = stream.batches([paths[5:9]])
+    np.testing.assert_array_equal(images, [decode(path, 16, 12) for path in paths[5:9]])
 
 
 def test_a_bad_image_is_named_when_its_batch_is_due(stream, paths, tmp_path):
@@ -145,32 +136,50 @@ def test_a_dead_worker_is_noticed(paths, asked):
     stream = ImageStream(4, resize=16, crop=12, workers=2, ahead=1)
     batches = stream.batches(itertools.repeat(paths[:4]))
     next(batches)
-    worker = stream._workers[1]._process
+    worker = list(stream._pool._processes.values())[1]
     if asked:
         os.kill(worker.pid, signal.SIGSTOP)
         threading.Timer(0.5, worker.kill).start()
     else:
         worker.kill()
         worker.join()
-    with pytest.raises(Unfinished, match=r"decoding process died \(exit code -9\)"):
-        for _ in range(5):
+    with pytest.raises(Unfinished, match="an image decoding process died"):
+        for _ in range(100_000):
             next(batches)
 
 
-def test_workers_end_with_a_killed_parent(paths, tmp_path):
-    script = tmp_path / "parent.py"
-    script.write_text(
-        "import sys\n"
-        "from chainer_jo.data.image_stream import ImageStream\n"
-        "if __name__ == '__main__':\n"
-        "    stream = ImageStream(4, resize=16, crop=12, workers=2)\n"
-        "    next(stream.batches([sys.argv[1:]]))\n"
-        "    print(flush=True)\n"
-        "    input()\n"
-    )
-    parent = start([script, *paths[:4]], stdin=subprocess.PIPE, start_new_session=True)
-    parent.stdout.readline()
-    assert len(alive(parent.pid)) > 2
-    parent.kill()
-    finish(parent, -signal.SIGKILL)
-    wait_until(lambda: not alive(parent.pid), 20)
+SCRIPT = """
+import itertools, pathlib, sys, time
+from contextlib import closing
+from chainer_jo.child_processes import in_order
+from chainer_jo.command_line import ending
+from chainer_jo.data.image_stream import ImageStream
+
+if __name__ == "__main__":
+    with ending(), closing(ImageStream(4, resize=16, crop=12, workers=2)) as stream:
+        kind, *paths = sys.argv[1:]
+        decoded = stream.batches(itertools.repeat(paths))
+        slept = in_order(time.sleep, itertools.repeat(0.01, 10_000), 2, 32)
+        for _ in decoded if kind == "stream" else slept:
+            pathlib.Path("begun").touch()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("kind", ["stream", "in order"])
+def test_child_processes_end_with_their_parent(paths, tmp_path, kind, how):
+    """From the keyboard, which all processes hear, or by itself alone."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [tmp_path / "script.py", kind, *paths[:4]]
+    script = start(command, start_new_session=True, cwd=tmp_path)
+    wait_until((tmp_path / "begun").exists)
+    assert len(alive(script.pid)) > 2
+    os.killpg(script.pid, how) if how == signal.SIGINT else script.send_signal(how)
+    try:
+        # Until the last process has closed its standard error.
+        said = finish(script, 130 if how == signal.SIGINT else -how).stderr
+        assert said == "" or how != signal.SIGINT
+        wait_until(lambda: not alive(script.pid))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(script.pid, signal.SIGKILL)

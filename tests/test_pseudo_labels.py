@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from chainer_jo.data import digits
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 from chainer_jo.method import resnet50_features
 from chainer_jo.method.pseudo_labels import (
@@ -26,7 +26,7 @@ def data_set(labels, name="cifar10"):
     rng = np.random.default_rng(0)
     images = rng.integers(256, size=(len(labels), 8, 8, 3), dtype=np.uint8)
     classes = tuple(f"class {i}" for i in range(max(labels) + 1))
-    return ImageData(
+    return clean_data(
         name, images, np.asarray(labels, np.int32), images[:1], np.zeros(1, np.int32), classes
     )
 
@@ -108,7 +108,7 @@ def weights(tmp_path_factory):
     ("torchvision", [0, 1, 2], [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]),
 ])  # fmt: skip
 def test_preparation_is_that_of_the_weights_and_resizes_as_pillow(variant, order, mean, std):
-    image = data_set([0]).train_images
+    image = data_set([0]).train.images
     x = prepare(image, VARIANTS[variant], size=32)
     resized = np.asarray(Image.fromarray(image[0]).resize((32, 32), Image.Resampling.BILINEAR))
     expected = (resized[..., order] - np.array(mean)) / std
@@ -119,7 +119,7 @@ def test_preparation_is_that_of_the_weights_and_resizes_as_pillow(variant, order
 def test_an_interrupted_extraction_of_features_goes_on(weights, cache, monkeypatch):
     monkeypatch.setattr(resnet50_features, "BATCH", 2)
     monkeypatch.setattr(resnet50_features, "BLOCK", 4)
-    images = data_set([0, 1, 2, 3, 0, 1, 2]).train_images
+    images = data_set([0, 1, 2, 3, 0, 1, 2]).train.images
     extracted = []
     extract = resnet50_features._extract
 
@@ -150,9 +150,9 @@ def test_a_cache_in_the_way_grey_images_and_missing_weights_are_refused(weights,
     cache.parent.mkdir()
     cache.write_text("in the way")
     for images, file, words in (
-        (data_set([0]).train_images, weights, "CHAINER_DATASET_ROOT"),
-        (digits.load().train_images[:2], weights, r"expected uint8 \(n, h, w, 3\)"),
-        (data_set([0]).train_images, "missing.npz", "no such file"),
+        (data_set([0]).train.images, weights, "CHAINER_DATASET_ROOT"),
+        (digits.load().train.images[:2], weights, r"expected uint8 \(n, h, w, 3\)"),
+        (data_set([0]).train.images, "missing.npz", "no such file"),
     ):
         with pytest.raises(UserError, match=words):
             pool5_features(images, file, size=32)
@@ -228,6 +228,6 @@ def test_fresh_runs_cluster_afresh(tmp_path):
     assert run.id == "cross-entropy-pl-s0-b49dc7635b", "without a file a run keeps its id"
     kept = tmp_path / "pseudo_labels" / f"{run.noise.features}-{run.seed}.npz"
     labels = PseudoSource().labels(data, run.noise.features, run.seed, tmp_path)
-    assert kept.exists() and 0.6 < np.mean(labels == data.true_labels) < 0.95
+    assert kept.exists() and 0.6 < np.mean(labels == data.train.labels) < 0.95
     RunStore(tmp_path).delete(run)
     assert not kept.exists()

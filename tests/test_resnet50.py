@@ -137,10 +137,10 @@ def test_number_of_parameters():
 
 
 @pytest.mark.parametrize("name, array, words", [
-    ("res3/b2/conv2/W", None, r"no array 'res3/b2/conv2/W'.*\(128, 128, 3, 3\)"),
-    ("bn1/avg_var", np.ones(3), r"'bn1/avg_var' has shape \(3,\), expected \(64,\)"),
-    ("res4/b6/bn1/gamma", np.ones(256), "'res4/b6/bn1/gamma' belongs to another network"),
-    ("conv1/b", np.ones(3), "'conv1/b' belongs to another network"),
+    ("res3/b2/conv2/W", None, r"'res3/b2/conv2/W' is none, expected \(128, 128, 3, 3\)"),
+    ("bn1/avg_var", np.ones(3), r"'bn1/avg_var' is \(3,\), expected \(64,\)"),
+    ("res4/b6/bn1/gamma", np.ones(256), r"'res4/b6/bn1/gamma' is \(256,\), expected none"),
+    ("conv1/b", np.ones(3), r"'conv1/b' is \(3,\), expected none"),
 ], ids=["missing", "another shape", "a deeper network", "a bias that does not fit"])  # fmt: skip
 def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
     with np.load(npz) as file:
@@ -148,15 +148,6 @@ def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
     np.savez(tmp_path / "o.npz", **{k: a for k, a in arrays.items() if a is not None})
     with pytest.raises(UserError, match=words):
         load_resnet50(tmp_path / "o.npz")
-
-
-def test_torchvisions_own_name_is_named(layers, tmp_path):
-    numpy_format = pytest.importorskip("safetensors.numpy")
-    weights = in_torchvisions_names(layers)
-    del weights["layer2.0.downsample.1.running_var"]
-    numpy_format.save_file(weights, tmp_path / "short.safetensors")
-    with pytest.raises(UserError, match=r"no array 'layer2\.0\.downsample\.1\.running_var'"):
-        load_resnet50(tmp_path / "short.safetensors")
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):

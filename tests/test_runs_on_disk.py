@@ -63,7 +63,7 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
     everything = np.concatenate(list(run.train_images.in_order()))
     np.testing.assert_allclose(everything.mean(axis=(0, 2, 3)), 0, atol=1e-5)
-    run.split_images.close()
+    run.close()
 
 
 @pytest.mark.parametrize("name", [None, *VARIANTS])
@@ -73,13 +73,13 @@ def test_networks_are_given_their_order_mean_and_scale(name, data, tmp_path, mon
         monkeypatch.setattr(PreActResNet, "variant", VARIANTS[name], raising=False)
     run = Run(ON_DISK, data, RunStore(tmp_path), SETTINGS)
     images = run.train_images
-    pixels = np.concatenate([*images._stream.batches([images._files.paths(np.arange(6))])])
+    pixels = np.concatenate([*images._stream.batches([images._paths(np.arange(6))])])
     mean, std = (VARIANTS[name].mean, VARIANTS[name].std) if name else (run.split.mean, 255)
     if name and VARIANTS[name].channels == "BGR":
         pixels = pixels[..., ::-1]
     expected = ((pixels.astype(np.float32) - mean) / std).transpose(0, 3, 1, 2)
     np.testing.assert_allclose(next(images.in_order())[:6], expected, rtol=1e-4, atol=1e-4)
-    run.split_images.close()
+    run.close()
     assert {variant.channels for variant in VARIANTS.values()} == {"RGB", "BGR"}
 
 

@@ -125,7 +125,7 @@ def test_nothing_is_computed_beside_results_of_other_data(computed, capsys, monk
     (bound,), results = computed.rglob("data.json"), list(computed.rglob("result.json"))
     bound.unlink()
     data = source.BY_NAME["digits"]()
-    other = replace(data, train_images=255 - data.train_images)
+    other = replace(data, train=replace(data.train, images=255 - data.train.images))
     monkeypatch.setitem(source.BY_NAME, "digits", lambda: other)
     assert run(table1, computed, "--noise-rates", "0.5", "--trials", "2") == 2
     assert json.loads(results[0].read_text())["data"] in refused(capsys)

@@ -15,7 +15,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import extensions, optimizers
 from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.extensions import epoch_end
-from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import CHUNK_ELEMENTS, FlatMomentumSGD
@@ -277,7 +277,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(UserError, match="10 training images: expected at least 16, one batch"):
         BatchIterator(10, 16, seed=0, step=1, pad=0, flip=False)
     order = BatchIterator(4, 2, 0, 1, pad=2, flip=False)
-    images = NetworkInput(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
+    images = Images(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
     optimizer = FlatMomentumSGD(0.1).setup(small_chain())
     with pytest.raises(UserError, match="padding: 2 of the iterator, expected the images' 1"):
         JointUpdater(order, optimizer, images, SoftLabels(np.zeros(4, np.int32), 2, "soft"))
@@ -328,7 +328,7 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     store = SoftLabels(noisy, 3, "soft", average=2)
     sgd = Optimization(epochs, 0.05, batch_size=batch, pad=0, flip=False)
     trainer = first_step(
-        model, NetworkInput(images, mean), store, sgd, start, epochs, seed=7, out=tmp_path
+        model, Images(images, mean), store, sgd, start, epochs, seed=7, out=tmp_path
     )
     trainer.run()
 

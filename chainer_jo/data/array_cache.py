@@ -14,17 +14,12 @@ from typing import TypeVar
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData, clean_data
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 
-#: Attributes of `ImageData` and the names of their files.
-_ARRAYS = {
-    "train_images": "train_images.npy",
-    "true_labels": "train_labels.npy",
-    "test_images": "test_images.npy",
-    "test_labels": "test_labels.npy",
-}
+#: Files of a clean data set, in the order of `clean_data`.
+_ARRAYS = "train_images.npy", "train_labels.npy", "test_images.npy", "test_labels.npy"
 _CLASS_NAMES, _FINGERPRINT = "class_names.json", "fingerprint"
 _ELSEWHERE = "(CHAINER_DATASET_ROOT names another place)"
 Made = TypeVar("Made")
@@ -43,7 +38,7 @@ def state_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
+def decoded_once(name: str, key: str, decode: Callable[[], LabelledData]) -> LabelledData:
     """Cached result of `decode`; see `cached_folder`."""
     return cached_folder(
         f"{name}-{key[:16]}", lambda folder: _write(decode(), folder), lambda f: _read(name, f)
@@ -85,8 +80,7 @@ def _make(folder: Path, write: Callable[[Path], None]) -> None:
     """Fills a temporary folder, then renames it. The caller holds the lock."""
     temporary = folder.with_name(f"{folder.name}.tmp")
     for leftover in (temporary, folder):
-        if leftover.exists():
-            shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)
     temporary.mkdir()
     try:
         write(temporary)
@@ -96,22 +90,21 @@ def _make(folder: Path, write: Callable[[Path], None]) -> None:
         raise
 
 
-def _read(name: str, folder: Path) -> ImageData:
+def _read(name: str, folder: Path) -> LabelledData:
     # As plain arrays: indexing numpy.memmap itself costs extra with every call.
-    arrays = {
-        name: files.load_mapped(folder / file).view(np.ndarray) for name, file in _ARRAYS.items()
-    }
+    a, b, c, d = (files.load_mapped(folder / file).view(np.ndarray) for file in _ARRAYS)
     class_names = tuple(json.loads((folder / _CLASS_NAMES).read_text(encoding="utf-8")))
-    data = ImageData(name=name, class_names=class_names, **arrays)
+    data = clean_data(name, a, b, c, d, class_names)
     if data.fingerprint() != (folder / _FINGERPRINT).read_text(encoding="utf-8"):
         raise UserError(f"data cache {str(folder)!r}: damaged, expected what was written there")
     return data
 
 
-def _write(data: ImageData, folder: Path) -> None:
-    for name, file_name in _ARRAYS.items():
-        with open(folder / file_name, "wb") as file:
-            np.save(file, getattr(data, name))
+def _write(data: LabelledData, folder: Path) -> None:
+    arrays = [array for each in data.sets.values() for array in (each.images, each.labels)]
+    for name, array in zip(_ARRAYS, arrays, strict=True):
+        with open(folder / name, "wb") as file:
+            np.save(file, array)
             files.to_disk(file)
     with open(folder / _CLASS_NAMES, "w", encoding="utf-8") as file:
         json.dump(data.class_names, file)

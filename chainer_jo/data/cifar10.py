@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from chainer_jo.data.array_cache import decoded_once
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData, clean_data
 from chainer_jo.errors import UserError
 from chainer_jo.files import is_utf8, opened
 
@@ -42,7 +42,7 @@ _INSTRUCTIONS = re.compile(
 _MOST, _MOST_TUPLES = 200_000, 20_000
 
 
-def load() -> ImageData:
+def load() -> LabelledData:
     """50,000 training and 10,000 test images, (32, 32, 3); downloaded (170 MB) the first time.
 
     Raises UserError if the download fails, or another file comes.
@@ -50,13 +50,13 @@ def load() -> ImageData:
     return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(_downloaded()), URL))
 
 
-def load_archive(path: Path) -> ImageData:
+def load_archive(path: Path) -> LabelledData:
     """CIFAR-10 from a copy of the archive; UserError unless it is the official one, whole."""
     _check(path)
     return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(path), str(path)))
 
 
-def load_folder(path: Path) -> ImageData:
+def load_folder(path: Path) -> LabelledData:
     """CIFAR-10 from the unpacked archive; UserError if a file is missing or damaged. Content other
     than the official one is named ``cifar10-<start of the fingerprint>``."""
     return _assemble(_folder_files(path), str(path))
@@ -110,7 +110,7 @@ def _folder_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 yield name, file
 
 
-def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
+def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> LabelledData:
     contents = {}
     for name, file in files:
         if name in _FILES:
@@ -125,7 +125,7 @@ def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
         raise UserError(f"CIFAR-10 in {place!r}: {missing[0]} is missing, expected {_FILES}")
     train_images, true_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
     test_images, test_labels = contents[_TEST[0]]
-    data = ImageData(NAME, train_images, true_labels, test_images, test_labels, contents[_META])
+    data = clean_data(NAME, train_images, true_labels, test_images, test_labels, contents[_META])
     fingerprint = data.fingerprint()
     return data if fingerprint == FINGERPRINT else replace(data, name=f"{NAME}-{fingerprint[:8]}")
 

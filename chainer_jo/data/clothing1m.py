@@ -12,14 +12,13 @@ clean training images stay unused.
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from chainer_jo import files
 from chainer_jo.data.input_problems import Problems
-from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData, as_keys
+from chainer_jo.data.labelled_data import UNKNOWN, Labelled, LabelledData, as_keys
 
 NAME = "clothing1m"
 
@@ -45,27 +44,6 @@ PUBLISHED_COUNTS = {  # noisy and clean images, as Section 5.1 rounds them
 }
 
 
-@dataclass(frozen=True)
-class Lists:
-    """Content of the list files: classes, and the images of each key list."""
-
-    class_names: tuple[str, ...]
-    splits: dict[str, Labelled]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Number of images in each key list."""
-        return {name: len(split) for name, split in self.splits.items()}
-
-    def unlike_published(self) -> list[str]:
-        """One line for each list whose length is more than 10 % off the published one."""
-        return [
-            f"{name}: {size} keys, published are about {PUBLISHED_COUNTS[name]}"
-            for name, size in self.sizes.items()
-            if abs(size - PUBLISHED_COUNTS[name]) > PUBLISHED_COUNTS[name] // 10
-        ]
-
-
 def load(root: str | Path, name: str | None = None) -> LabelledData:
     """Parses the list files below `root`; does not open images.
 
@@ -78,38 +56,27 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
     unknown label, key without a label, key in two lists.
     """
     root, problems = Path(root), Problems()
-    lists = parse(root, problems)
-    problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
-    if lists.unlike_published():
-        folder = root.resolve().name
-        name = name or (f"{NAME}-part" if folder == NAME else folder)
-    return LabelledData(
-        name or NAME,
-        lists.class_names,
-        train=lists.splits[NOISY_TRAIN],
-        validation=lists.splits[CLEAN_VALIDATION],
-        test=lists.splits[CLEAN_TEST],
-    )
-
-
-def parse(root: Path, problems: Problems) -> Lists:
-    """Parses the list files and collects all problems; the result is whole if there are none."""
     class_names = _read_class_names(root, problems)
     labels = {name: _read_labels(root, name, problems) for name in (NOISY_LABELS, CLEAN_LABELS)}
     keys = {name: _read_keys(root, name, problems) for name in KEY_LISTS}
     _check_disjoint(keys, problems)
-    splits = {}
-    for name, source in KEY_LISTS.items():
+    sets = {}
+    for listed, source in KEY_LISTS.items():
         if labels[source]:  # a label file that is missing or empty is one problem, not a million
-            for key in keys[name]:
+            for key in keys[listed]:
                 if key not in labels[source]:
-                    problems.add(f"{name}: key without a label in {source}", _show(key))
-        splits[name] = Labelled(
-            ImageFiles(root, as_keys(map(bytes.decode, keys[name]))),
-            labels=_look_up(labels[source], keys[name]),
-            true_labels=_look_up(labels[CLEAN_LABELS], keys[name]),
+                    problems.add(f"{listed}: key without a label in {source}", _show(key))
+        sets[listed] = Labelled(
+            as_keys(map(bytes.decode, keys[listed])),
+            labels=_look_up(labels[source], keys[listed]),
+            true_labels=_look_up(labels[CLEAN_LABELS], keys[listed]),
         )
-    return Lists(class_names, splits)
+    problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
+    if any(abs(len(sets[each]) - n) > n // 10 for each, n in PUBLISHED_COUNTS.items()):
+        folder = root.resolve().name
+        name = name or (f"{NAME}-part" if folder == NAME else folder)
+    train, validation, test = (sets[each] for each in (NOISY_TRAIN, CLEAN_VALIDATION, CLEAN_TEST))
+    return LabelledData(name or NAME, class_names, train, validation, test, str(root))
 
 
 def _look_up(labels: dict[bytes, int], keys: list[bytes]) -> np.ndarray:

@@ -131,15 +131,10 @@ def reason(error: Exception) -> str:
     return one_line(error)
 
 
-def open_resized(path: str | Path, size: int) -> Image.Image:
-    """Image in RGB, resized to `size` x `size` pixels if needed (antialiased); see `open_rgb`."""
-    image = open_rgb(path)
-    if image.size != (size, size):
-        image = image.resize((size, size), Image.Resampling.BILINEAR)
-    return image
-
-
 def decode(path: str | Path, resize: int = 256, crop: int = 224) -> np.ndarray:
-    """Centre of an image resized to `resize` x `resize`: uint8 (crop, crop, 3)."""
-    first = (resize - crop) // 2
-    return np.asarray(open_resized(path, resize))[first : first + crop, first : first + crop]
+    """Centre of an image in RGB, resized to `resize` x `resize` (antialiased): uint8 (crop, crop,
+    3); see `open_rgb`."""
+    image, first = open_rgb(path), (resize - crop) // 2
+    if image.size != (resize, resize):
+        image = image.resize((resize, resize), Image.Resampling.BILINEAR)
+    return np.asarray(image)[first : first + crop, first : first + crop]

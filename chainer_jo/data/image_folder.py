@@ -15,12 +15,13 @@ from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once, state_of
 from chainer_jo.data.hidden_names import is_hidden
-from chainer_jo.data.image_data import PARTS, ImageData
-from chainer_jo.data.labelled_data import by_value
+from chainer_jo.data.labelled_data import LabelledData, by_value, clean_data
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.files import opened
 
+#: Folders of the two parts of a data set.
+PARTS = ("train", "test")
 #: Minimum number of images per decoding process: decoding them takes as long as its start. Threads
 #: would wait for each other: small images take Pillow's Python code longer than its decoders.
 PER_PROCESS = 5000
@@ -28,7 +29,7 @@ PER_PROCESS = 5000
 CHUNK = 500
 
 
-def load(path: Path, name: str) -> ImageData:
+def load(path: Path, name: str) -> LabelledData:
     """Images of a folder, or of a tar of that folder, compressed or not.
 
     Classes and, within a class, images are sorted by name, numbers in names by value. Images are
@@ -85,7 +86,7 @@ def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield str(name), packed.read()
 
 
-def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
+def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> LabelledData:
     """Sorts, checks and decodes the files."""
     encoded: dict[tuple[str, str, str], bytes] = {}
     top = None  # the folder that was packed, if the tar begins with it
@@ -106,7 +107,7 @@ def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> I
     images = _decode_all(name, place, {"/".join(key): encoded[key] for key in order})
     labels = np.array([class_names.index(class_name) for _, class_name, _ in order], np.int32)
     n = sum(part == "train" for part, _, _ in order)
-    return ImageData(name, images[:n], labels[:n], images[n:], labels[n:], class_names)
+    return clean_data(name, images[:n], labels[:n], images[n:], labels[n:], class_names)
 
 
 def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str, ...]:

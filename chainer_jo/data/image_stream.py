@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import signal
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from functools import partial
 from itertools import cycle
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
+from chainer_jo.child_processes import end_with_parent, without_ctrl_c
 from chainer_jo.cores import usable_cores
 from chainer_jo.data.decoding import decode
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import Unfinished
 
 
 class ImageStream:
@@ -46,16 +53,19 @@ class ImageStream:
         if workers is None:
             workers = max(1, usable_cores() - 1)
         self.batch_size = batch_size
+        self._resize = resize
         self._ahead = ahead
+        self._parts = max(1, workers)
         context = get_context("spawn")  # a fork would inherit CUDA, which does not survive it
         shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away
         # Anonymous memory: nothing is left behind when the processes are killed.
         memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))
         self._slots = np.ctypeslib.as_array(memory).reshape(shape)
         self._upload = _Upload(self._slots) if on_cuda else None
-        self._workers: Sequence[_WorkerProcess | _ThisProcess] = [
-            _WorkerProcess(context, (memory, shape, resize)) for _ in range(workers)
-        ] or [_ThisProcess(self._slots, resize)]
+        self._pool: Executor = ThreadPoolExecutor(1)
+        if workers:
+            self._pool = ProcessPoolExecutor(workers, context, _start, (memory, shape))
+        self._buffers = None if workers else self._slots  # None: those of the process
         self._reading: Generator[Any, None, None] | None = None
 
     def is_reading(self, batches: Iterator[Any]) -> bool:
@@ -78,25 +88,33 @@ class ImageStream:
 
     def _read(self, paths: Iterator[Sequence[str]]) -> Generator[Any, None, None]:
         slots = cycle(range(len(self._slots)))
-        begun: deque[tuple[int, int]] = deque()  # slot and number of images
+        begun: deque[tuple[int, int, list[Future]]] = deque()  # slot, number of images, their parts
         try:
             while True:
                 while len(begun) <= self._ahead and (batch := next(paths, None)) is not None:
                     slot = next(slots)
-                    self._begin(slot, batch)
-                    begun.append((slot, len(batch)))
+                    begun.append((slot, len(batch), self._begin(slot, batch)))
                 if not begun:
                     return
-                slot, count = begun[0]
-                errors = self._finish()
+                slot, count, parts = begun[0]
+                for part in parts:
+                    part.result()
                 begun.popleft()
-                if errors:
-                    raise UserError(errors[0])
                 images = self._slots[slot, :count]
                 yield self._upload(slot, images) if self._upload else images
-        finally:
-            for worker in self._workers:  # the consumer has stopped early, or was interrupted
-                worker.drain()
+        except BrokenExecutor:
+            raise Unfinished("an image decoding process died") from None
+        finally:  # the consumer has stopped early, or was interrupted
+            wait([part for *_, parts in begun for part in parts if not part.cancel()])
+
+    def _begin(self, slot: int, paths: Sequence[str]) -> list[Future]:
+        if self._upload:
+            self._upload.wait(slot)
+        step, work = self._parts, partial(_decode, self._buffers, self._resize, slot)
+        with without_ctrl_c():  # processes start when they are needed
+            return [
+                self._pool.submit(work, first, step, paths[first::step]) for first in range(step)
+            ]
 
     def close(self) -> None:
         """Ends the worker processes."""
@@ -104,102 +122,29 @@ class ImageStream:
             if self._reading is not None:
                 self._reading.close()
         finally:
-            for worker in self._workers:
-                worker.close()
+            self._pool.shutdown()
             upload, self._upload = self._upload, None
             if upload:
                 upload.close()
 
-    def _begin(self, slot: int, paths: Sequence[str]) -> None:
-        if self._upload:
-            self._upload.wait(slot)
-        count = len(self._workers)
-        for first, worker in enumerate(self._workers):
-            worker.begin((slot, first, count, list(paths[first::count])))
 
-    def _finish(self) -> list[str]:
-        """Waits for all workers' parts of the oldest batch; returns the error messages."""
-        return [error for worker in self._workers if (error := worker.finish())]
+_buffers: np.ndarray  # of a worker process
 
 
-class _ThisProcess:
-    """A worker in this process, which decodes in `finish`."""
-
-    def __init__(self, slots: np.ndarray, resize: int) -> None:
-        self._slots, self._resize = slots, resize
-        self._tasks: deque[tuple] = deque()
-
-    def begin(self, task: tuple) -> None:
-        self._tasks.append(task)
-
-    def finish(self) -> str | None:
-        return _decode_into(self._slots, self._resize, self._tasks.popleft())
-
-    def drain(self) -> None:
-        self._tasks.clear()
-
-    close = drain
+def _start(memory: ctypes.Array, shape: tuple[int, ...]) -> None:
+    """Initialises a worker process."""
+    global _buffers
+    _buffers = np.ctypeslib.as_array(memory).reshape(shape)
+    end_with_parent()
 
 
-class _WorkerProcess:
-    """A worker in its own process, which ends when its pipe is closed."""
-
-    def __init__(self, context: Any, work: tuple) -> None:
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, *work), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._due = 0
-
-    def begin(self, task: tuple) -> None:
-        with self._noticing_death():
-            self._pipe.send(task)
-        self._due += 1
-
-    def finish(self) -> str | None:
-        with self._noticing_death():
-            error = self._pipe.recv()
-        self._due -= 1
-        return error
-
-    def drain(self) -> None:
-        """Empties the pipe."""
-        while self._due:
-            self.finish()
-
-    @contextlib.contextmanager
-    def _noticing_death(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, ConnectionError):
-            self._process.join(timeout=10)
-            code = self._process.exitcode
-            raise Unfinished(f"an image decoding process died (exit code {code})") from None
-
-    def close(self) -> None:
-        self._pipe.close()
-        self._process.join()
-
-
-def _serve(pipe: Connection, memory: ctypes.Array, shape: tuple[int, ...], resize: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    slots = np.ctypeslib.as_array(memory).reshape(shape)
-    try:
-        while True:
-            pipe.send(_decode_into(slots, resize, pipe.recv()))
-    except (EOFError, ConnectionError):
-        return
-
-
-def _decode_into(slots: np.ndarray, resize: int, task: tuple) -> str | None:
-    """Decodes every `step`-th image of a batch into its slot; returns the error of a bad image."""
-    slot, first, step, paths = task
-    try:
-        for image, path in zip(slots[slot, first::step], paths, strict=False):
-            image[...] = decode(path, resize, crop=image.shape[0])
-    except UserError as error:
-        return str(error)
-    return None
+def _decode(
+    buffers: np.ndarray | None, resize: int, slot: int, first: int, step: int, paths: Sequence[str]
+) -> None:
+    """Decodes every ``step``-th image of a batch into its slot. Raises UserError."""
+    batch = (_buffers if buffers is None else buffers)[slot]
+    for image, path in zip(batch[first::step], paths, strict=False):
+        image[...] = decode(path, resize, crop=image.shape[0])
 
 
 class _Upload:

@@ -11,13 +11,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from chainer_jo.data import cifar10, cifar10_jpeg, digits, image_folder
-from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
 
 #: Functions that load a data set, by name. Add your own under a new name.
-BY_NAME: dict[str, Callable[[], ImageData | LabelledData]] = {
+BY_NAME: dict[str, Callable[[], LabelledData]] = {
     digits.NAME: digits.load,
     cifar10.NAME: cifar10.load,
 }
@@ -29,7 +28,7 @@ class Source:
     """Name of a data set, and the function that loads it."""
 
     name: str
-    load: Callable[[], ImageData | LabelledData]
+    load: Callable[[], LabelledData]
 
 
 def find(spec: str) -> Source:
@@ -65,7 +64,7 @@ def _in_folder(path: Path) -> Source:
     for folder in (path, path / cifar10.FOLDER):
         if cifar10.is_unpacked(folder):
             return _unpacked(folder)
-    if any((path / part).is_dir() for part in PARTS):
+    if any((path / part).is_dir() for part in image_folder.PARTS):
         return _images(path, path.name)
     raise UserError(f"data {str(path)!r}: an unknown folder, expected {_expected()}")
 

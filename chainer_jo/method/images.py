@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -13,7 +12,7 @@ import numpy as np
 from chainer import backend
 
 from chainer_jo.data.image_stream import ImageStream
-from chainer_jo.data.labelled_data import ImageFiles, Labelled
+from chainer_jo.data.labelled_data import Labelled
 from chainer_jo.engine.backend import is_on_gpu
 from chainer_jo.engine.cuda import kernels
 from chainer_jo.method import augmentation
@@ -26,42 +25,9 @@ if TYPE_CHECKING:
 BATCH = 500
 
 
-class Images(ABC):
-    """Images for training and evaluation; `StreamedImages` are on disk."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    def fetch(self, batch: Batch, iterator: BatchIterator) -> tuple[Any, ...]:
-        """Arrays of a batch that are not on the device yet; called once a step, with the iterator
-        that gave out the batch."""
-        return ()
-
-    @abstractmethod
-    def augmented(self, batch: Batch, *fetched: Any) -> Any:
-        """Augmented images of a training batch, float32, given the arrays from `fetch`; by device
-        operations alone, so that a CUDA graph can hold it."""
-
-    @abstractmethod
-    def in_order(self) -> Iterator[Any]:
-        """All images once, not augmented, float32, batch by batch."""
-
-
-class ImagesInMemory(Images):
-    """Images on the device."""
-
-    @abstractmethod
-    def plain(self, rows: slice) -> Any:
-        """Images of a slice, not augmented, float32."""
-
-    def in_order(self) -> Iterator[Any]:
-        for start in range(0, len(self), BATCH):
-            yield self.plain(slice(start, start + BATCH))
-
-
-class NetworkInput(ImagesInMemory):
-    """CIFAR-10's preprocessing: uint8 images to mean-subtracted float32 (b, c, h, w), in
-    channels-last memory.
+class Images:
+    """Images on the device, as network input: uint8 to mean-subtracted float32 (b, c, h, w), in
+    channels-last memory. `StreamedImages` are on disk.
 
     Parameters
     ----------
@@ -78,8 +44,14 @@ class NetworkInput(ImagesInMemory):
     def __len__(self) -> int:
         return len(self.images)
 
-    def augmented(self, batch: Batch) -> np.ndarray:
-        """Cropped and flipped images of a training batch."""
+    def fetch(self, batch: Batch, iterator: BatchIterator) -> tuple[Any, ...]:
+        """Arrays of a batch that are not on the device yet; called once a step, with the iterator
+        that gave out the batch."""
+        return ()
+
+    def augmented(self, batch: Batch, *fetched: Any) -> Any:
+        """Cropped and flipped images of a training batch, given the arrays from `fetch`; by device
+        operations alone, so that a CUDA graph can hold it."""
         if is_on_gpu(self.images):
             x = kernels.network_input(self.images, self.mean, batch, self.pad)
         else:
@@ -88,17 +60,24 @@ class NetworkInput(ImagesInMemory):
             )
         return x.transpose(0, 3, 1, 2)
 
-    def plain(self, rows: slice) -> np.ndarray:
+    def plain(self, rows: slice) -> Any:
         """Images of a slice, neither cropped nor flipped."""
         normalise = kernels.network_input if is_on_gpu(self.images) else augmentation.normalise
         return normalise(self.images[rows], self.mean).transpose(0, 3, 1, 2)
 
+    def in_order(self) -> Iterator[Any]:
+        """All images once, not augmented, batch by batch."""
+        for start in range(0, len(self), BATCH):
+            yield self.plain(slice(start, start + BATCH))
 
-class Preparation:
-    """Clothing1M's preprocessing: mean subtraction, channel order and scale.
+
+class StreamedImages(Images):
+    """Images on disk (Clothing1M has a million), decoded ahead of training; not augmented.
 
     Parameters
     ----------
+    root, files : folder, and paths below it, strings (n,).
+    stream : decoder; several sets may share it, and are read one at a time.
     mean, std : per channel, in the order ``channels``, in [0, 255].
     channels : "RGB" or "BGR".
     send : function that copies arrays to the device.
@@ -106,35 +85,20 @@ class Preparation:
 
     def __init__(
         self,
+        root: str,
+        files: np.ndarray,
+        stream: ImageStream,
         mean: Sequence[float],
         std: Sequence[float],
         channels: str = "RGB",
         send: Callable[[np.ndarray], Any] = np.asarray,
     ) -> None:
-        self._mean = send(np.asarray(mean, np.float32))
-        self._scale = send((1 / np.asarray(std)).astype(np.float32))
-        self._step = -1 if channels == "BGR" else 1
-
-    def __call__(self, pixels: Any) -> Any:
-        """Pixels uint8 (b, h, w, 3) as float32 (b, 3, h, w), in channels-last memory."""
-        x = (pixels[..., :: self._step].astype(np.float32) - self._mean) * self._scale
-        return x.transpose(0, 3, 1, 2)
-
-
-class StreamedImages(Images):
-    """Images on disk (Clothing1M has a million), decoded ahead of training.
-
-    Parameters
-    ----------
-    files : paths.
-    stream : decoder; several sets may share it, and are read one at a time.
-    prepare : preprocessing.
-    """
-
-    def __init__(self, files: ImageFiles, stream: ImageStream, prepare: Preparation) -> None:
+        self._root = root
         self._files = files
         self._stream = stream
-        self._prepare = prepare
+        self._mean = send(np.asarray(mean, np.float32))
+        self._scale = send((1 / np.asarray(std)).astype(np.float32))
+        self._order = slice(None, None, -1 if channels == "BGR" else 1)
         self._pixels: Iterator[Any] = iter(())
         self._expected: deque[np.ndarray] = deque()
 
@@ -156,22 +120,37 @@ class StreamedImages(Images):
 
     def _note(self, indices: np.ndarray) -> list[str]:
         self._expected.append(indices)
-        return self._files.paths(indices)
+        return self._paths(indices)
 
-    def augmented(self, batch: Batch, pixels: Any) -> Any:
-        """Training batch of these pixels: float32 (b, 3, h, w), neither cropped nor flipped."""
-        return self._prepare(pixels)
+    def _paths(self, rows: np.ndarray | slice) -> list[str]:
+        return [f"{self._root}/{file}" for file in self._files[rows]]
+
+    def augmented(self, batch: Batch, *fetched: Any) -> Any:
+        """Pixels uint8 (b, h, w, 3) from `fetch` as float32 (b, 3, h, w)."""
+        return self.prepared(*fetched)
+
+    def prepared(self, pixels: Any) -> Any:
+        """Mean subtraction, channel order and scale, in channels-last memory."""
+        x = (pixels[..., self._order].astype(np.float32) - self._mean) * self._scale
+        return x.transpose(0, 3, 1, 2)
 
     def in_order(self) -> Iterator[Any]:
         """All images once, in batches of the stream's size; ends any other reading."""
         size = self._stream.batch_size
-        batches = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
-        yield from map(self._prepare, self._stream.batches(map(self._files.paths, batches)))
+        batches = (self._paths(slice(i, i + size)) for i in range(0, len(self), size))
+        yield from map(self.prepared, self._stream.batches(batches))
 
 
-class SplitImages:
-    """Makes `Images` of each set of a split: streamed if they are on disk, otherwise sent to the
-    device whole.
+def split_images(
+    split: NoisySplit,
+    network: chainer.Link,
+    device: backend.Device,
+    batch_size: int,
+    pad: int,
+    workers: int | None,
+) -> tuple[Callable[[Labelled], Images], Callable[[], None]]:
+    """Function that makes `Images` of a set of a split, streamed if they are on disk, otherwise
+    sent to the device whole; and function that ends the decoding processes.
 
     Parameters
     ----------
@@ -179,38 +158,17 @@ class SplitImages:
     pad : pixels around an image before it is cropped in training.
     workers : processes that decode images on disk; None: one per core less one.
     """
-
-    def __init__(
-        self,
-        split: NoisySplit,
-        network: chainer.Link,
-        device: backend.Device,
-        batch_size: int,
-        pad: int,
-        workers: int | None,
-    ) -> None:
-        self._send = device.send
-        self._stream: ImageStream | None = None
-        if not isinstance(split.train.images, ImageFiles):
-            self._mean, self._pad = device.send(split.mean), pad
-            return
-        on_cuda = device.xp is not np
-        self._stream = ImageStream(batch_size, *split.selection.square, workers, on_cuda=on_cuda)
-        variant = getattr(network, "variant", None)  # of pretrained weights
-        if variant is None:
-            scaling = split.mean.tolist(), (255.0,) * 3, "RGB"
-        else:
-            scaling = variant.mean, variant.std, variant.channels
-        self._prepare = Preparation(*scaling, device.send)
-
-    def of(self, labelled: Labelled) -> Images:
-        """The images of a set."""
-        images = labelled.images
-        if self._stream is None or isinstance(images, np.ndarray):
-            return NetworkInput(self._send(images), self._mean, self._pad)
-        return StreamedImages(images, self._stream, self._prepare)
-
-    def close(self) -> None:
-        """Ends the processes that decode."""
-        if self._stream is not None:
-            self._stream.close()
+    if not split.train.on_disk:
+        mean = device.send(split.mean)
+        return lambda each: Images(device.send(each.images), mean, pad), lambda: None
+    on_cuda = device.xp is not np
+    stream = ImageStream(batch_size, *split.selection.square, workers, on_cuda=on_cuda)
+    variant = getattr(network, "variant", None)  # of pretrained weights
+    if variant is None:
+        scaling = split.mean.tolist(), (255.0,) * 3, "RGB"
+    else:
+        scaling = variant.mean, variant.std, variant.channels
+    return (
+        lambda each: StreamedImages(split.root, each.images, stream, *scaling, device.send),
+        stream.close,
+    )

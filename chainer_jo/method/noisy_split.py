@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from chainer_jo import seeds
 from chainer_jo.data import cifar10n
-from chainer_jo.data.image_data import ImageData, check_labels, described
-from chainer_jo.data.labelled_data import ImageFiles, Labelled, LabelledData
+from chainer_jo.data.decoding import decode
+from chainer_jo.data.labelled_data import Labelled, LabelledData, check_labels, described
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
 from chainer_jo.method.accuracy import accuracy
@@ -89,8 +89,7 @@ class NoisySplit:
     selection : images to use.
     label_noise : noise to inject.
     seed : seed of the trial, for split and noise.
-    data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
-        `LabelledData`, whose training labels are noisy.
+    data : clean, to be split and made noisy, or, for ``real`` noise, with noisy labels.
     given_labels : returns labels (N,) of all training images of the data set: pseudo labels
         (PL-CIFAR), or ``HUMAN`` ones, which the validation images have as well.
 
@@ -98,6 +97,7 @@ class NoisySplit:
     ----------
     train : training images, `Labelled` with the noisy labels.
     evaluation_sets : ``validation`` and, if there is one, ``test``, `Labelled`.
+    root : folder of images on disk.
     prior : p, float32 (c,).
     noisy_labels_right : accuracy of the noisy labels; None without known true labels.
     fingerprint : digest of the images used and their labels.
@@ -111,7 +111,7 @@ class NoisySplit:
         selection: ImageSelection,
         label_noise: Noise,
         seed: int,
-        data: ImageData | LabelledData,
+        data: LabelledData,
         given_labels: Callable[[], np.ndarray] | None = None,
     ) -> None:
         if data.name != selection.name:
@@ -121,18 +121,14 @@ class NoisySplit:
         used = as_used(data, selection)
         self.fingerprint = used.fingerprint()
         given, wanted = None, label_noise.kind in ("pseudo", *HUMAN)
-        if given_labels and wanted and isinstance(data, ImageData):
+        if given_labels and wanted and data.is_clean:
             given = given_labels()[data.first("train", selection.train_per_class)]
-        if isinstance(used, ImageData):
-            sets = _split_with_noise(used, label_noise, seed, given)
-        else:
-            sets = used
+        sets = _split_with_noise(used, label_noise, seed, given) if used.is_clean else used
         self.class_names = sets.class_names
-        self.num_classes = len(sets.class_names)
-        self.train = sets.train
-        self.evaluation_sets = {"validation": sets.validation}
-        if sets.test:
-            self.evaluation_sets["test"] = sets.test
+        self.num_classes = sets.num_classes
+        self.root = sets.root
+        self.evaluation_sets = sets.sets
+        self.train = self.evaluation_sets.pop("train")
         self.prior = _frequencies(sets) if label_noise.kind == "real" else _uniform(sets)
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
@@ -141,9 +137,10 @@ class NoisySplit:
         """Mean to subtract (Section 5.2): the mean training image, float32 (h, w, c) in [0, 1], or
         for images on disk the mean colour, float64 (3,) in [0, 255]."""
         images = self.train.images
-        if isinstance(images, ImageFiles):
-            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.selection.square)
-        return augmentation.mean_image(images)
+        if not self.train.on_disk:
+            return augmentation.mean_image(images)
+        paths = (f"{self.root}/{key}" for key in images[:MEAN_COLOUR_IMAGES])
+        return np.mean([decode(path, *self.selection.square) for path in paths], axis=(0, 1, 2))
 
     @property
     def transition_matrix(self) -> np.ndarray:
@@ -160,18 +157,18 @@ class NoisySplit:
         return matrix
 
 
-def as_used(data: ImageData | LabelledData, selection: ImageSelection) -> ImageData | LabelledData:
+def as_used(data: LabelledData, selection: ImageSelection) -> LabelledData:
     """The images that a run uses: the first of every class, shrunk."""
     data = data.subset(selection.train_per_class, selection.test_per_class)
     return data.shrunk(selection.shrink) if selection.shrink else data
 
 
 def _split_with_noise(
-    data: ImageData, label_noise: Noise, seed: int, given: np.ndarray | None
+    data: LabelledData, label_noise: Noise, seed: int, given: np.ndarray | None
 ) -> LabelledData:
     """Training images with noisy labels, and validation and test images with true ones; validation
     images with noisy ones under ``HUMAN`` noise."""
-    images, labels = data.part("train")
+    images, labels = data.train.images, data.train.labels
     rng = seeds.generator(seed, "split")
     train, validation = split(labels, data.num_classes, rng)
     kind, noisy, held_out = label_noise.kind, labels[train], labels[validation]
@@ -184,24 +181,21 @@ def _split_with_noise(
             raise ValueError(f"noise {kind!r}: no labels, expected a function that gives them")
         noisy = given[train]
         held_out = given[validation] if kind in HUMAN else held_out
-    return LabelledData(
-        data.name,
-        data.class_names,
-        Labelled(images[train], noisy, labels[train]),
-        Labelled(images[validation], held_out, labels[validation]),
-        Labelled(data.test_images, data.test_labels, data.test_labels),
+    return replace(
+        data,
+        train=Labelled(images[train], noisy, labels[train]),
+        validation=Labelled(images[validation], held_out, labels[validation]),
     )
 
 
 def _uniform(data: LabelledData) -> np.ndarray:
     """Uniform p (c,), for classes of the same size (Section 5.2)."""
-    classes = len(data.class_names)
-    return np.full(classes, 1 / classes, np.float32)
+    return np.full(data.num_classes, 1 / data.num_classes, np.float32)
 
 
 def _frequencies(data: LabelledData) -> np.ndarray:
     """Distribution of the noisy labels as p (c,) (Section 5.8)."""
-    frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
+    frequencies = np.bincount(data.train.labels, minlength=data.num_classes)
     if not frequencies.all():
         missing = data.class_names[int(frequencies.argmin())]
         raise UserError(

@@ -39,10 +39,9 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def setup(self, link: chainer.Link) -> "FlatMomentumSGD":
         super().setup(link)
-        named = self._in_order(link)
-        self._params = [param for _, param in named]
-        xp = chainer.backend.get_array_module(self._params[0].array)
-        self.parameters = xp.concatenate([param.array.reshape(-1) for param in self._params])
+        self._named = named = self._in_order(link)
+        xp = chainer.backend.get_array_module(named[0][1].array)
+        self.parameters = xp.concatenate([param.array.reshape(-1) for _, param in named])
         self.gradients = xp.zeros_like(self.parameters)
         self.velocity = xp.zeros_like(self.parameters)
         self._velocities: dict[str, Any] = {}
@@ -124,7 +123,7 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def _take_replaced(self) -> None:
         """Takes over arrays that replaced a parameter's since `setup`."""
-        for param, view in zip(self._params, self._views, strict=True):
+        for (_, param), view in zip(self._named, self._views, strict=True):
             if param.array is not view:
                 view[...] = param.array
                 param.array = view
@@ -134,23 +133,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         self._take_replaced()
         step_gradients, self._step_gradients = self._step_gradients, {}
         factor, self._scale = 1 / self._scale, 1.0
-        grads = [param.grad for param in self._params]
-        if not all(p.grad is not None and p.update_rule.enabled for p in self._params):
-            self._refuse()
-        if is_on_gpu(self.gradients):
-            grads = [
-                step_gradients.get(param.array.data.ptr, grad)
-                for param, grad in zip(self._params, grads, strict=True)
-            ]
-            kernels.gather(grads, self.gradients, factor)
-        else:
-            np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
-            if factor != 1:
-                self.gradients *= np.float32(factor)
-
-    def _refuse(self) -> None:
-        """Raises UserError for the first parameter that cannot or must not be updated."""
-        for name, param in sorted(self.target.namedparams()):
+        grads = []
+        for name, param in self._named:
             if param.grad is None:
                 raise UserError(
                     f"parameter {name}: no gradient, expected a loss that depends on it"
@@ -159,6 +143,17 @@ class FlatMomentumSGD(chainer.Optimizer):
                 raise UserError(
                     f"parameter {name}: updates are disabled, expected an optimizer of Chainer"
                 )
+            grads.append(param.grad)
+        if is_on_gpu(self.gradients):
+            grads = [
+                step_gradients.get(param.array.data.ptr, grad)
+                for (_, param), grad in zip(self._named, grads, strict=True)
+            ]
+            kernels.gather(grads, self.gradients, factor)
+        else:
+            np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
+            if factor != 1:
+                self.gradients *= np.float32(factor)
 
     def send_lr(self) -> None:
         """Copies ``lr`` to the GPU; to be called before each launch of a CUDA graph of `step`."""

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError, one_line
 
 #: Number of k-means++ runs, of which the tightest clustering is kept. On the stand-in features for
@@ -17,7 +17,7 @@ RESTARTS = 30
 
 
 def pseudo_labels(
-    data: ImageData, features: np.ndarray, seed: np.random.SeedSequence, restarts: int = RESTARTS
+    data: LabelledData, features: np.ndarray, seed: np.random.SeedSequence, restarts: int = RESTARTS
 ) -> np.ndarray:
     """Pseudo labels (n,) int32 of the training images: k-means++ clusters of their features (n, d),
     one per class, matched to the classes for the best agreement with the true labels."""
@@ -34,7 +34,7 @@ def pseudo_labels(
     # On one thread: several would add up in an order, and so give labels, that vary.
     with threadpool_limits(1):
         clusters = kmeans.fit_predict(features)
-    return name_clusters(clusters, data.true_labels, data.num_classes)
+    return name_clusters(clusters, data.train.labels, data.num_classes)
 
 
 def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -51,7 +51,7 @@ def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: in
     return class_of_cluster[clusters].astype(np.int32)
 
 
-def read_features(path: str | Path, data: ImageData) -> np.ndarray:
+def read_features(path: str | Path, data: LabelledData) -> np.ndarray:
     """Precomputed features of all training images, (n, d) float32, from an ``.npz``.
 
     The file has ``features`` (n, d), whose rows go class by class and, within a class, in the order
@@ -68,7 +68,7 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
             f"features {path}: {one_line(error)}, expected an .npz with an array 'features' "
             "(images, dimensions)"
         ) from None
-    n = len(data.train_images)
+    n = len(data.train)
     if values.ndim != 2 or len(values) != n or not values.size:
         raise UserError(
             f"features {path}: shape {values.shape}, expected {n} rows, "
@@ -79,11 +79,11 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     if not np.isfinite(values).all():
         raise UserError(f"features {path}: NaN or infinity, expected finite numbers")
     in_order = np.empty_like(values)
-    in_order[np.argsort(data.true_labels, kind="stable")] = values
+    in_order[np.argsort(data.train.labels, kind="stable")] = values
     return in_order
 
 
-def pixel_features(data: ImageData) -> np.ndarray:
+def pixel_features(data: LabelledData) -> np.ndarray:
     """Pixels as features, float32 in [0, 1]: enough for handwritten digits."""
-    pixels = data.train_images.reshape(len(data.train_images), -1) / np.float32(255)
+    pixels = data.train.images.reshape(len(data.train), -1) / np.float32(255)
     return pixels.astype(np.float32)

@@ -3,6 +3,8 @@ which ImageNet weights are published: Chainer's .npz, or a torchvision-named .sa
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,30 +128,32 @@ IMAGENET_CLASSES = 1000
 #: Variant by the ending of the weights' file.
 VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
 
-_BATCH_NORMALISATION = {"gamma": "weight", "beta": "bias"}
-_BATCH_NORMALISATION |= {"avg_mean": "running_mean", "avg_var": "running_var"}
-_COUNTERS = ("N", "num_batches_tracked")
+#: Chainer's names of torchvision's arrays, of a batch normalisation and of other layers. The number
+#: of batches that a batch normalisation has seen is not used.
+_BATCH_NORMALISATION = {
+    "weight": "gamma",
+    "bias": "beta",
+    "running_mean": "avg_mean",
+    "running_var": "avg_var",
+    "num_batches_tracked": "N",
+}
+_OTHERS = {"weight": "W", "bias": "b"}
 
 
-def torchvision_names() -> dict[str, str]:
-    """Torchvision's name of every array, by Chainer's name, such as ``res2/a/conv1/W``."""
-    names = {"fc6/W": "fc.weight", "fc6/b": "fc.bias"}
+def chainers_name(name: str) -> str:
+    """Chainer's name of one of torchvision's arrays.
 
-    def add(conv: str, bn: str, torch_conv: str, torch_bn: str) -> None:
-        names[f"{conv}/W"] = f"{torch_conv}.weight"
-        for ours, theirs in _BATCH_NORMALISATION.items():
-            names[f"{bn}/{ours}"] = f"{torch_bn}.{theirs}"
-
-    add("conv1", "bn1", "conv1", "bn1")
-    for stage, (name, units, _) in enumerate(STAGES, 1):
-        for unit in range(units):
-            ours = f"{name}/b{unit}" if unit else f"{name}/a"
-            theirs = f"layer{stage}.{unit}"
-            for i in (1, 2, 3):
-                add(f"{ours}/conv{i}", f"{ours}/bn{i}", f"{theirs}.conv{i}", f"{theirs}.bn{i}")
-        shortcut = f"layer{stage}.0.downsample"
-        add(f"{name}/a/conv4", f"{name}/a/bn4", f"{shortcut}.0", f"{shortcut}.1")
-    return names
+    >>> chainers_name("layer1.0.downsample.1.weight"), chainers_name("layer4.2.conv3.weight")
+    ('res2/a/bn4/gamma', 'res5/b2/conv3/W')
+    """
+    for theirs, ours in (("downsample.0", "conv4"), ("downsample.1", "bn4"), ("fc.", "fc6.")):
+        name = name.replace(theirs, ours)
+    if match := re.match(r"layer(\d)\.(\d+)\.", name):
+        stage, unit = map(int, match.groups())
+        name = f"res{stage + 1}/{f'b{unit}' if unit else 'a'}/{name[match.end() :]}"
+    link, _, array = name.rpartition(".")
+    arrays = _BATCH_NORMALISATION if "bn" in link else _OTHERS
+    return f"{link}/{arrays.get(array, array)}"
 
 
 def load_resnet50(
@@ -167,9 +171,25 @@ def load_resnet50(
     network.
     """
     path = Path(path)
-    variant, weights = variant_of(path), _read(path)
-    network = ResNet50(num_classes, variant, rng)
-    _assign(network, weights, path, head=num_classes == IMAGENET_CLASSES)
+    network = ResNet50(num_classes, variant_of(path), rng)
+    weights = _read_npz(path) if path.suffix == ".npz" else _read_safetensors(path)
+
+    def used(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        unused = ("fc6/",) if num_classes != IMAGENET_CLASSES else ()
+        return {
+            name: array
+            for name, array in arrays.items()
+            if not (name.startswith(unused) or name.endswith("/N"))
+        }
+
+    found, expected = used(weights), used(npz.serialize(network))
+    for name in [*expected, *found]:
+        shapes = [getattr(each.get(name), "shape", "none") for each in (found, expected)]
+        if shapes[0] != shapes[1]:
+            raise UserError(
+                f"ResNet-50 weights {path}: shape of {name!r} is {shapes[0]}, expected {shapes[1]}"
+            )
+    NpzDeserializer(found, strict=False).load(network)
     return network
 
 
@@ -183,24 +203,21 @@ def variant_of(path: str | Path) -> str:
     return VARIANT_OF[path.suffix]
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    """Arrays of a file by Chainer's names."""
-    if path.suffix == ".npz":
-        return _without_bias(_read_npz(path))
-    ours = {theirs: name for name, theirs in torchvision_names().items()}
-    return {ours.get(name, name): array for name, array in _read_safetensors(path).items()}
-
-
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Arrays of Chainer's file. The first convolution's bias, which the Caffe model has, goes into
+    the running mean of the batch normalisation after it."""
     try:
         arrays = files.arrays(path)
         if texts := [name for name, array in arrays.items() if array.dtype.kind in "US"]:
             raise ValueError(f"array {texts[0]!r} is text")
-        return arrays
     except Exception as error:  # a damaged header can raise anything
         raise UserError(
             f"ResNet-50 weights {path}: {one_line(error)}, expected a whole .npz file"
         ) from None
+    bias, mean = arrays.get("conv1/b"), arrays.get("bn1/avg_mean")
+    if bias is not None and mean is not None and bias.shape == mean.shape:
+        arrays["bn1/avg_mean"] = mean - arrays.pop("conv1/b")
+    return arrays
 
 
 def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
@@ -211,50 +228,9 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
         missing = "safetensors is not installed, expected after pip install safetensors"
         raise UserError(f"ResNet-50 weights {path}: {missing}") from None
     try:
-        return load_file(path)
+        return {chainers_name(name): array for name, array in load_file(path).items()}
     except (SafetensorError, OSError, KeyError, TypeError) as error:
         raise UserError(
             f"ResNet-50 weights {path}: {error}, "
             "expected a whole .safetensors file of float32 or float16"
         ) from None
-
-
-def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Moves the first convolution's bias, which the Caffe model has, into the running mean of the
-    batch normalisation after it."""
-    bias, mean = weights.get("conv1/b"), weights.get("bn1/avg_mean")
-    if bias is not None and mean is not None and bias.shape == mean.shape:
-        weights["bn1/avg_mean"] = mean - weights.pop("conv1/b")
-    return weights
-
-
-def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head: bool) -> None:
-    """Checks all arrays, then loads them."""
-    in_file = torchvision_names() if path.suffix == ".safetensors" else {}
-    expected = {
-        name: array
-        for name, array in npz.serialize(network).items()
-        if not _is_counter(name) and (head or not name.startswith("fc6/"))
-    }
-    for name, array in expected.items():
-        shown = in_file.get(name, name)
-        if name not in weights:
-            problem = f"no array {shown!r}, expected it with shape {array.shape}"
-            raise UserError(f"ResNet-50 weights {path}: {problem}")
-        if weights[name].shape != array.shape:
-            raise UserError(
-                f"ResNet-50 weights {path}: array {shown!r} has shape "
-                f"{weights[name].shape}, expected {array.shape}"
-            )
-    for name in weights:
-        if not (name in expected or name.startswith("fc6/") or _is_counter(name)):
-            raise UserError(
-                f"ResNet-50 weights {path}: array {name!r} belongs to another network, "
-                "expected ResNet-50's alone"
-            )
-    NpzDeserializer({name: weights[name] for name in expected}, strict=False).load(network)
-
-
-def _is_counter(name: str) -> bool:
-    """True for the number of batches that a batch normalisation has seen, which is not used."""
-    return name.replace(".", "/").split("/")[-1] in _COUNTERS

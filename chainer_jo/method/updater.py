@@ -95,13 +95,10 @@ class JointUpdater(StandardUpdater):
         self.steps_of_epoch += 1
         if iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
-            self._start_epoch(iterator.epoch)
+            changed = self.model.objective.start_epoch(iterator.epoch)
+            if self._graph is not None and changed:
+                self._graph.forget()
             self._report()
-
-    def _start_epoch(self, epoch: int) -> None:
-        changed = self.model.objective.start_epoch(epoch)
-        if self._graph is not None and changed:
-            self._graph.forget()
 
     def _step(self, indices, dy, dx, flips, *fetched) -> None:
         self.step(Batch(indices, dy, dx, flips), *fetched)

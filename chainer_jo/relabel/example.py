@@ -51,8 +51,8 @@ def write(folder: str | Path) -> int:
 
     folder = Path(folder)
     data = digits.load()
-    images = np.concatenate([data.train_images, data.test_images])
-    labels = np.concatenate([data.true_labels, data.test_labels])
+    images = np.concatenate([each.images for each in data.sets.values()])
+    labels = np.concatenate([each.labels for each in data.sets.values()])
     noisy = noise.symmetric(labels, RATE, data.num_classes, np.random.default_rng(SEED))
     paths = [f"images/{i:04d}.png" for i in range(len(images))]
     with files.new_folder(folder) as whole:

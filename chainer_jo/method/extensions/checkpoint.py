@@ -89,7 +89,8 @@ class Checkpoint(training.Extension):
         lacks a part of the state."""
         if not self.path.exists():
             return
-        state = _read(self.path)
+        with files.expected(self.path, _REMOVED):
+            state = files.arrays(self.path)
         trained_on = str(state.get(_DATA))
         # Checkpoints of older versions lack the run's id at the front.
         if trained_on != self.data and not self.data.endswith(f"-{trained_on}"):
@@ -106,8 +107,3 @@ class Checkpoint(training.Extension):
             except KeyError as error:
                 raise ValueError(f"without {error}, as of another version") from None
         self.computed = [code for code in earlier if code not in self.computed] + self.computed
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    with files.expected(path, _REMOVED):
-        return files.arrays(path)

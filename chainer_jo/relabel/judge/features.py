@@ -21,7 +21,7 @@ from chainer import Variable, initializers
 
 from chainer_jo.engine.functions import SingleBackward
 from chainer_jo.engine.interface import DECAY, EPS
-from chainer_jo.method.images import ImagesInMemory
+from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.preact_resnet import BatchNormReLU
 
@@ -33,8 +33,8 @@ MAX_ROWS = 500
 PENALTIES = 0.01, 0.03, 0.1, 0.3
 
 
-class FeatureInput(ImagesInMemory):
-    """Features of one set, given out as float32 (b, d), never augmented; replaces `NetworkInput`.
+class FeatureInput(Images):
+    """Features of one set, given out as float32 (b, d), never augmented.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo.data.input_problems import Problems
-from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, as_keys, by_value, digest_keys
+from chainer_jo.data.labelled_data import UNKNOWN, as_keys, by_value, digest_keys
 from chainer_jo.data.source import TAR_ENDING
 from chainer_jo.data.tar_members import is_tar
 from chainer_jo.data.unpacked_tar import unpack
@@ -69,9 +69,8 @@ class LabelledImages:
 
     def files(self, indices: Sequence[int] | np.ndarray | None = None) -> list[str]:
         """Paths of the images of these indices, or of all."""
-        return ImageFiles(self.root, self.paths).paths(
-            range(len(self)) if indices is None else indices
-        )
+        indices = range(len(self)) if indices is None else indices
+        return [f"{self.root}/{self.paths[i]}" for i in indices]
 
     def show(self, i: int) -> str:
         """Name of an image in messages."""

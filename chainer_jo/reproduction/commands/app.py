@@ -15,7 +15,6 @@ from functools import partial
 from chainer_jo import files
 from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.data import cifar10n
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.dry_run import machines_line, run_lines, script_lines
@@ -57,7 +56,7 @@ class Script:
 
     flags: argparse.Namespace
     study: Study
-    load_data: Callable[[], ImageData | LabelledData]
+    load_data: Callable[[], LabelledData]
     outputs: Sequence[Output]
     runner: Runner
     setting: Setting
@@ -224,7 +223,7 @@ def _print_plan(script: Script, left: Left) -> None:
     )
 
 
-def _bind_data(script: Script) -> ImageData | LabelledData:
+def _bind_data(script: Script) -> LabelledData:
     """Loads the data once, early, and makes sure that the results folder is this data set's."""
     path = script.store.root / "data.json"
     data = script.load_data()
@@ -255,11 +254,10 @@ def _run(script: Script, left: Left) -> bool:
         if script.flags.cluster is None and isinstance(pool, LocalPool):
             early.enter_context(pool).warm_up(next(iter(left)).precision)
         data = _bind_data(script)
-        if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in left):
+        if data.is_clean and any(e.noise.kind == "pseudo" for e in left):
             runner.settings.pseudo.check(data)
         if any(e.noise.label_file for e in left):
-            true = data.true_labels if isinstance(data, ImageData) else data.train.true_labels
-            cifar10n.read(runner.settings.human or "(no file)", true)
+            cifar10n.read(runner.settings.human or "(no file)", data.train.true_labels)
         early.pop_all()  # the runner ends the pool
     needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
     ended: set[Experiment] = set()

@@ -16,7 +16,6 @@ from chainer_jo.command_line import Parser, at_least
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
 from chainer_jo.devices import resolve_device
@@ -46,9 +45,7 @@ class ImageSource(Protocol):
 
     def add_flags(self, add: Callable[..., Any]) -> None: ...
     def check(self, flags: argparse.Namespace) -> None: ...
-    def study(
-        self, flags: argparse.Namespace
-    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]: ...
+    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]: ...
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]: ...
 
 
@@ -239,9 +236,7 @@ class InMemory:
             if not 0 <= rate <= 1:
                 raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
 
-    def study(
-        self, flags: argparse.Namespace
-    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]:
+    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
         source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         features = self._pseudo(flags).name(source.name)

@@ -24,8 +24,7 @@ from distributed.comm import resolve_address
 from distributed.utils import sync
 
 from chainer_jo import files
-from chainer_jo.data.image_data import ImageData
-from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import Unfinished, UserError
@@ -63,7 +62,7 @@ class Cluster:
 
     address: str
     store: RunStore
-    load_data: Callable[[], ImageData | LabelledData]
+    load_data: Callable[[], LabelledData]
     settings: Settings
     threads: int | None = None
     precision: str = "fp32"
@@ -162,7 +161,7 @@ class Cluster:
                 self._workers[address] = False if objection else self._prepare(address)
             elif isinstance(fit, LocalFuture) and fit.done():
                 objection = fit.result()
-                if objection == NO_DATA and not _on_disk(self._data):
+                if objection == NO_DATA and not self._data.train.on_disk:
                     # A worker lost while data go to it: they are sent again at the next look.
                     with contextlib.suppress(OSError):
                         if self._sent is None or self._sent.cancelled():
@@ -249,11 +248,6 @@ class Cluster:
             self._out.discard(run)
 
 
-def _on_disk(data: ImageData | LabelledData) -> bool:
-    """True if the images stay on disk, so that sending the data set does not send them."""
-    return isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
-
-
 def prepare(
     place: str,
     code: str,
@@ -263,7 +257,7 @@ def prepare(
     settings: Settings,
     precision: str,
     threads: int | None,
-    data: ImageData | LabelledData | None,
+    data: LabelledData | None,
 ) -> str:
     """Objection to a worker, `NO_DATA` if only the data are missing; empty if it is fit, and then
     has loaded the data and takes runs.
@@ -301,7 +295,7 @@ def prepare(
         loaded = worker.loaded_by(load_data)
         if loaded.fingerprint() == fingerprint:
             daemon = multiprocessing.current_process().daemon
-            if daemon and _on_disk(loaded) and settings.workers != 0:
+            if daemon and loaded.train.on_disk and settings.workers != 0:
                 return (
                     "it may start no processes, which decode images; expected "
                     "DASK_DISTRIBUTED__WORKER__DAEMON=False"

@@ -15,7 +15,6 @@ from multiprocessing.managers import BaseManager
 from typing import Any, Self
 
 from chainer_jo import child_processes
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -40,7 +39,7 @@ class LocalPool:
     """
 
     store: RunStore
-    load_data: Callable[[], ImageData | LabelledData]
+    load_data: Callable[[], LabelledData]
     settings: Settings
     places: int
     threads: int

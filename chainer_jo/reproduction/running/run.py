@@ -11,8 +11,7 @@ from chainer import training
 from chainer.serializers import save_npz
 
 from chainer_jo import files, seeds
-from chainer_jo.data.image_data import ImageData
-from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
@@ -20,7 +19,7 @@ from chainer_jo.method import extensions
 from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.algorithm1 import first_step, second_step
 from chainer_jo.method.cnn_crf import CNNCRF
-from chainer_jo.method.images import Images, SplitImages
+from chainer_jo.method.images import Images, split_images
 from chainer_jo.method.noisy_split import NoisySplit
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.preact_resnet import PreActResNet
@@ -54,7 +53,7 @@ class Run:
     def __init__(
         self,
         experiment: Experiment,
-        data: ImageData | LabelledData,
+        data: LabelledData,
         store: RunStore,
         settings: Settings,
         on_epoch: Callable[[Run], None] = lambda run: None,
@@ -65,7 +64,7 @@ class Run:
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
         given_labels = None
-        if isinstance(data, ImageData):
+        if data.is_clean:
             noise, seed = experiment.noise, experiment.seed
             given_labels = partial(settings.pseudo.labels, data, noise.features, seed, store.root)
             if noise.label_file:
@@ -95,8 +94,10 @@ class Run:
         if relabelling:
             step = partial(first_step, start=relabelling.start, stop=relabelling.stop)
         sizes = optimization.batch_size, optimization.pad
-        self.split_images = SplitImages(split, network, self.device, *sizes, self.settings.workers)
-        self.train_images = self.split_images.of(train)
+        self._images_of, self.close = split_images(
+            split, network, self.device, *sizes, self.settings.workers
+        )
+        self.train_images = self._images_of(train)
         try:
             self.trainer = step(
                 self.model,
@@ -112,7 +113,7 @@ class Run:
             self.updater = self.trainer.updater
             self._extend()
         except Exception:
-            self.split_images.close()  # ends its processes
+            self.close()  # ends its processes
             raise
 
     def _starting_labels(self) -> SoftLabels:
@@ -129,7 +130,7 @@ class Run:
     def _extend(self) -> None:
         split, extend, settings = self.split, self.trainer.extend, self.settings
         self.evaluation_sets = {
-            name: (self.split_images.of(each), each.labels)
+            name: (self._images_of(each), each.labels)
             for name, each in split.evaluation_sets.items()
         }
         extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
@@ -181,7 +182,7 @@ class Run:
         except extensions.Diverged as diverged:
             outcome = {"state": "diverged", "epoch": diverged.epoch}
         finally:
-            self.split_images.close()
+            self.close()
         computed = self.trainer.get_extension("Checkpoint").computed
         result = {
             "id": self.experiment.id,
@@ -244,7 +245,7 @@ class Run:
         if len(indices) == len(train):
             return self.train_images, train.true_labels
         train = train.take(indices)
-        return self.split_images.of(train), train.true_labels
+        return self._images_of(train), train.true_labels
 
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
         """The accuracy of the images of each class."""
@@ -254,7 +255,7 @@ class Run:
 
 def make_split(
     experiment: Experiment,
-    data: ImageData | LabelledData,
+    data: LabelledData,
     given_labels: Callable[[], np.ndarray] | None = None,
 ) -> NoisySplit:
     """The split that a description asks for; see `NoisySplit`."""
@@ -279,8 +280,7 @@ def make_network(
             )
         assert weights is not None  # `pretrained` raises UserError where none are given
         return load_resnet50(weights, outputs, rng=rng)
-    images = split.train.images
-    channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
+    channels = 3 if split.train.on_disk else split.train.images.shape[-1]
     return PreActResNet(channels, outputs, description.units, description.widths, rng)
 
 

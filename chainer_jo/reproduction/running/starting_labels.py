@@ -12,7 +12,6 @@ import numpy as np
 from chainer_jo import files, seeds
 from chainer_jo.data import cifar10n
 from chainer_jo.data.digits import NAME as DIGITS
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
@@ -39,7 +38,7 @@ def labels_of(first_step: Experiment, store: RunStore, fingerprint: str) -> np.n
 
 
 def check_results(
-    experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
+    experiments: Sequence[Experiment], store: RunStore, data: LabelledData | None = None
 ) -> None:
     """Raises UserError for runs that finished on other data than these; None: on two data sets."""
     expected: dict[ImageSelection, str | None] = {}
@@ -84,7 +83,7 @@ class PseudoSource:
             return f"resnet50-{_name_of(self.weights)}"
         return "pixels" if data_name == DIGITS else None
 
-    def labels(self, data: ImageData, name: str | None, seed: int, folder: Path) -> np.ndarray:
+    def labels(self, data: LabelledData, name: str | None, seed: int, folder: Path) -> np.ndarray:
         """Labels (n,) int32 of all training images of ``data``, from ``folder`` if they are there
         already.
 
@@ -107,31 +106,31 @@ class PseudoSource:
         with files.expected(path, "this file removed, which clusters the features again"):
             return files.load_arrays(path, of)["labels"]
 
-    def check(self, data: ImageData) -> None:
+    def check(self, data: LabelledData) -> None:
         """Raises UserError for a file of features of other images than the training images of
         ``data``, before any run needs them."""
         if self.features:
             read_features(self.features, data)
 
-    def _load(self, data: ImageData) -> np.ndarray:
+    def _load(self, data: LabelledData) -> np.ndarray:
         if self.features:
             return read_features(self.features, data)
         if self.weights:
             from chainer_jo.method.resnet50_features import pool5_features
 
-            return pool5_features(data.train_images, self.weights, device=self.device)
+            return pool5_features(data.train.images, self.weights, device=self.device)
         return pixel_features(data)
 
 
-def human_labels(file: str | None, data: ImageData, kind: str, seed: int) -> np.ndarray:
+def human_labels(file: str | None, data: LabelledData, kind: str, seed: int) -> np.ndarray:
     """Labels (n,) int32 of all training images of ``data`` under `HUMAN` noise, from a copy of
     CIFAR-10_human.pt. Raises UserError for other files, or images in another order."""
     origin, _, name = kind.partition("-")
-    human = cifar10n.read(file or "(no file)", data.true_labels)[name]
+    human = cifar10n.read(file or "(no file)", data.train.labels)[name]
     if origin == "human":
         return human
-    matrix = noise.observed_matrix(data.true_labels, human, data.num_classes)
-    return noise.by_class(data.true_labels, matrix, seeds.generator(seed, "noise"))
+    matrix = noise.observed_matrix(data.train.labels, human, data.num_classes)
+    return noise.by_class(data.train.labels, matrix, seeds.generator(seed, "noise"))
 
 
 def _name_of(path: str) -> str:

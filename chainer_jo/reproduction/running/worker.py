@@ -10,7 +10,6 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
@@ -23,10 +22,10 @@ from chainer_jo.reproduction.running.store import RunStore
 
 #: The data sets of this process, by the pickled function that loads them; `cluster.prepare` adds
 #: data that were sent.
-loaded: dict[bytes, ImageData | LabelledData] = {}
+loaded: dict[bytes, LabelledData] = {}
 
 
-def loaded_by(load_data: bytes) -> ImageData | LabelledData:
+def loaded_by(load_data: bytes) -> LabelledData:
     """The data set of a pickled loader, loaded at this process's first request."""
     if load_data not in loaded:
         logging.disable(logging.WARNING)  # the parent process has shown these warnings
@@ -49,7 +48,7 @@ def warm_up(settings: Settings, precision: str) -> None:
 def execute(
     experiment: Experiment,
     store: RunStore,
-    data: bytes | ImageData | LabelledData,
+    data: bytes | LabelledData,
     settings: Settings,
     on_epoch: Callable[[Run], None] = lambda run: None,
 ) -> tuple[str, dict | None]:

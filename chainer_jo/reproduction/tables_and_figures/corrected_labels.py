@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.method.noisy_split import as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.run import make_split
@@ -59,7 +59,7 @@ class CorrectedLabelsFigure(FirstStepImages):
 
     number: int
     first_step: Experiment
-    load: Callable[[], ImageData]
+    load: Callable[[], LabelledData]
 
     name = "corrected_labels"
     title = "Corrected labels"
@@ -134,7 +134,7 @@ class CorrectedLabelsFigure(FirstStepImages):
 
 @lru_cache(maxsize=1)  # a figure asks several times, and images may take seconds to load
 def _drawn(
-    first_step: Experiment, load: Callable[[], ImageData], root: Path, result: str | None
+    first_step: Experiment, load: Callable[[], LabelledData], root: Path, result: str | None
 ) -> _Drawn:
     """The images drawn, and their labels; ``result`` is the digest of the first step's result."""
     data = load()

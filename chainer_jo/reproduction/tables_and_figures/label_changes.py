@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from chainer_jo.data.clothing1m_standin import glyph
 from chainer_jo.data.decoding import open_rgb
-from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
+from chainer_jo.data.labelled_data import LabelledData, class_index
 from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_STANDIN
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.starting_labels import check_results
@@ -34,13 +35,13 @@ class LabelChanges:
 
     Parameters
     ----------
-    images : files.
+    images : paths, strings (n,).
     before, after : (n,) int, classes before, and by the arg max of the labels after.
     probability : (n,), of the class after.
     """
 
     class_names: tuple[str, ...]
-    images: ImageFiles
+    images: np.ndarray
     before: np.ndarray
     after: np.ndarray
     probability: np.ndarray
@@ -58,19 +59,12 @@ class LabelChanges:
         check_results([first_step], store, data)
         before = data.train.labels
         after, probability = labels.argmax(axis=1), labels.max(axis=1)
-        return LabelChanges(data.class_names, _files(data), before, after, probability)
+        return LabelChanges(data.class_names, data.train.images, before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
         """Indices of the images relabelled from one class to another, by decreasing probability."""
         moved = np.flatnonzero((self.before == before) & (self.after == after))
         return moved[np.argsort(-self.probability[moved], kind="stable")]
-
-
-def _files(data: LabelledData) -> ImageFiles:
-    """The training images; TypeError if they are not files."""
-    if not isinstance(data.train.images, ImageFiles):
-        raise TypeError(f"{data.name}: images in memory, expected files")
-    return data.train.images
 
 
 def drawn_for(names: Sequence[str], setting: Setting) -> str:
@@ -136,7 +130,7 @@ class LabelChangesFigure(FirstStepImages):
         heading = f"{self.title}: {before} → {after}{note}"
         images = [
             Captioned(
-                open_rgb(_files(self.load()).root / row["key"]),
+                open_rgb(Path(self.load().root, row["key"])),
                 f"{SURE[row['end']]}\n{after}:\n{100 * row['probability']:.1f} %",
             )
             for row in rows
@@ -157,7 +151,7 @@ class LabelChangesFigure(FirstStepImages):
         return [
             {
                 "end": end,
-                "key": images.keys[i],
+                "key": images[i],
                 "before": self.before,
                 "after": self.after,
                 "probability": float(changes.probability[i]),
