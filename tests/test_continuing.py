@@ -28,8 +28,8 @@ from chainer_jo.method.extensions import Paused
 from chainer_jo.reproduction.running import provenance, worker
 from chainer_jo.reproduction.running.provenance import collect, other_code
 from chainer_jo.reproduction.running.run import Run, Settings
-from chainer_jo.reproduction.running.runner import UNKNOWN, Cost
 from chainer_jo.reproduction.running.scheduler import pending, remove_temporaries, with_first_steps
+from chainer_jo.reproduction.running.status import UNKNOWN, Cost
 from chainer_jo.reproduction.running.store import RunStore
 
 EXPERIMENTS = [
@@ -46,7 +46,7 @@ import chainer_jo
 from chainer_jo.data import digits
 from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.scheduler import compute
 from chainer_jo.reproduction.running.store import RunStore
 from here import Here
 from test_continuing import EXPERIMENTS
@@ -56,7 +56,8 @@ if __name__ == "__main__":
     def show(e):
         written = (store.folder(e.experiment) / "result.json").stat().st_mtime_ns if e.result else 0
         print(e.experiment.id, e.state, written, flush=True)
-    Scheduler(store, pool, show).work(EXPERIMENTS)
+    with pool:
+        compute(EXPERIMENTS, pool, show)
 """
 
 

@@ -17,7 +17,7 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands import pack
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import Scheduler, pending, with_first_steps
+from chainer_jo.reproduction.running.scheduler import compute, pending, with_first_steps
 from chainer_jo.reproduction.running.store import LONGEST_LINE, PACKED, RunStore, read_packed
 
 EXPERIMENTS = FIRST, SECOND = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
@@ -197,7 +197,7 @@ def test_work_beside_packed_runs_leaves_them_packed(packed):
     _, other = packed
     more = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
     pool = Here(other, digits.load, Settings(), 1, threads=1)
-    assert Scheduler(other, pool).work([*EXPERIMENTS, more])
+    assert compute([*EXPERIMENTS, more], pool)
     assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
     result = record(other, SECOND, seconds=7)  # a run that is done again counts
     assert other.result(SECOND).items() >= result.items() and len(other.results()) == 3

@@ -29,7 +29,7 @@ from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL
 from chainer_jo.reproduction.running import worker
 from chainer_jo.reproduction.running.run import Run, Settings, make_network
-from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.scheduler import compute
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 def work(store, data, experiment):
     """Brings a run and its first step to an end; gives the events."""
     events, pool = [], Here(store, lambda: data, SETTINGS, 1, threads=1)
-    assert Scheduler(store, pool, events.append).work([experiment])
+    assert compute([experiment], pool, events.append)
     return events
 
 

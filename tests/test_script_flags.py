@@ -59,7 +59,6 @@ def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_pat
     (["--data", "nowhere.tar"], ["nowhere.tar"]),
     (["--unknown"], ["--unknown"]),
     ([], ["CHAINER_DTYPE", "float16: expected float32"]),
-    (["--machines", "8"], ["--machines 8", "--dry-run"]),
     (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
     (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
 ])  # fmt: skip

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from tiny import STUDY
 
-from chainer_jo.reproduction.running import runner
-from chainer_jo.reproduction.running.runner import Status
+from chainer_jo.reproduction.running import status
 from chainer_jo.reproduction.running.scheduler import Event
+from chainer_jo.reproduction.running.status import Status
 
 RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 10}
 
@@ -16,7 +16,7 @@ RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 
 def now(monkeypatch):
     """The seconds of the clock, a list of one."""
     seconds = [0.0]
-    monkeypatch.setattr(runner.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(status.time, "monotonic", lambda: seconds[0])
     return seconds
 
 
@@ -60,7 +60,7 @@ def test_a_second_step_that_will_not_run_is_not_left(now, capsys):
 
 
 def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(runner.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
     Status({run: 100}, True).show(Event(run, 1))

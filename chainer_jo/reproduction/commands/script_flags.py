@@ -150,12 +150,6 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         help="run on the workers of a Dask scheduler (address or scheduler file); --results must "
         "be a folder shared by all machines",
     )
-    add(
-        "--machines",
-        type=int,
-        metavar="N",
-        help="with --dry-run: estimate the time on N machines with --jobs runs each",
-    )
     images.add_flags(add)
     flags = parser.parse_args(argv)
     _check(flags, images)
@@ -163,11 +157,8 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
 
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
-    at_least(1, "machines", flags.machines)
     at_least(1, "trials", flags.trials)
     at_least(0, "seed", flags.seed)
-    if flags.machines and not flags.dry_run:
-        raise UserError(f"--machines {flags.machines}: expected with --dry-run")
     if flags.cluster and flags.jobs and not flags.dry_run:
         raise UserError(
             f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "
@@ -202,7 +193,7 @@ def _share_cores(flags: argparse.Namespace) -> None:
     flags.jobs = flags.jobs or (cores if flags.device == "cpu" else JOBS_ON_A_GPU)
     if flags.cluster is not None:
         return
-    if flags.device == "cpu" and flags.machines is None:
+    if flags.device == "cpu":
         flags.jobs = min(flags.jobs, max(1, cores // (given or 1)))
     useful = cores if given else flags.preset.threads or cores
     flags.threads = min(given or max(1, cores // flags.jobs), cores, useful)

@@ -28,7 +28,7 @@ from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import Unfinished, UserError, one_line
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running import provenance, worker
 from chainer_jo.reproduction.running.run import Run, Settings
@@ -38,8 +38,6 @@ from chainer_jo.reproduction.running.store import RunStore
 PATIENCE = 30.0
 #: Seconds between two looks at which workers there are.
 LOOK = 1.0
-#: The answer of `prepare` where only the data are missing.
-NO_DATA = "it cannot load the data, or other data are there"
 
 _logger = logging.getLogger(__name__)
 
@@ -48,14 +46,14 @@ _logger = logging.getLogger(__name__)
 class Cluster:
     """A `Pool` whose processes are the workers of a Dask scheduler, one run in each at a time.
 
-    Dask keeps the list of workers, gives the runs of lost workers to others, and moves data.
+    Dask keeps the list of workers, and gives the runs of lost workers to others.
     A worker takes runs once `prepare` has no objection to it.
 
     Parameters
     ----------
     address : of the scheduler, or the path of its scheduler file.
     store : where runs are kept: a folder that the workers see under the same path.
-    load_data : loads the data set. Must be picklable; workers on which it fails are sent the data.
+    load_data : loads the data set, here and in each worker. Must be picklable.
     settings : passed to every run.
     threads : OMP_NUM_THREADS that workers on a CPU must have; None: any.
     precision : of the runs, which the device of a worker must support.
@@ -70,9 +68,8 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         self.store = RunStore(self.store.root.absolute())
-        self._data = self.load_data()
+        self._fingerprint = self.load_data().fingerprint()
         self._pickled = pickle.dumps(self.load_data)
-        self._sent: Future | None = None
         self._workers: dict[str, LocalFuture | bool] = {}  # True: takes runs; a Future: unknown yet
         self._out: set[Future] = set()
         self._stranded: set[Future] = set()  # those of them that no worker had at the last look
@@ -161,18 +158,7 @@ class Cluster:
                 objection = self._against(info)
                 self._workers[address] = False if objection else self._prepare(address)
             elif isinstance(fit, LocalFuture) and fit.done():
-                objection = fit.result()
-                if objection == NO_DATA and not _on_disk(self._data):
-                    # A worker lost while data go to it: they are sent again at the next look.
-                    with contextlib.suppress(OSError):
-                        if self._sent is None or self._sent.cancelled():
-                            self._sent = self._client.scatter(self._data)
-                        self._workers[address] = self._prepare(address, self._sent)
-                    continue
-                if objection is None:  # the worker that had the data is lost: from the beginning
-                    del self._workers[address]
-                    continue
-                self._workers[address] = not objection
+                self._workers[address] = not (objection := fit.result())
             else:
                 continue
             if objection:
@@ -200,26 +186,24 @@ class Cluster:
             return f"--device {self.settings.device} needs dask worker --resources GPU=1"
         return ""
 
-    def _prepare(self, address: str, data: Future | None = None) -> LocalFuture:
+    def _prepare(self, address: str) -> LocalFuture:
         answer = self._client.submit(
             prepare, self._place, provenance.code(), self._probe,
-            self._pickled, self._data.fingerprint(), self.settings, self.precision,
-            self.threads, data,
+            self._pickled, self._fingerprint, self.settings, self.precision, self.threads,
             workers=[address], allow_other_workers=False, pure=False,
         )  # fmt: skip
         # A thread waits: the answer of a worker that is lost before it was fetched never comes.
         return self._threads.submit(self._verdict, answer)
 
-    def _verdict(self, answer: Future) -> str | None:
-        """Objection to a worker; empty if there is none, None if its data were lost."""
+    def _verdict(self, answer: Future) -> str:
+        """Objection to a worker; empty if there is none."""
         try:
-            return answer.result()
-        except CancelledError:
-            return None
+            answer.result()
         except (ImportError, AttributeError, TypeError) as error:
             return f"it lacks {provenance.code()} ({error})"
         except Exception as error:  # of any kind: it is another machine's
-            return f"{type(error).__name__}: {error}".splitlines()[0]
+            return one_line(error)
+        return ""
 
     @property
     def _place(self) -> str:
@@ -249,11 +233,6 @@ class Cluster:
             self._out.discard(run)
 
 
-def _on_disk(data: ImageData | LabelledData) -> bool:
-    """True if the images stay on disk, so that sending the data set does not send them."""
-    return isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
-
-
 def prepare(
     place: str,
     code: str,
@@ -263,10 +242,8 @@ def prepare(
     settings: Settings,
     precision: str,
     threads: int | None,
-    data: ImageData | LabelledData | None,
-) -> str:
-    """Objection to a worker, `NO_DATA` if only the data are missing; empty if it is fit, and then
-    has loaded the data and takes runs.
+) -> None:
+    """Loads the data on a worker, which then takes runs.
 
     Parameters
     ----------
@@ -276,56 +253,48 @@ def prepare(
     load_data, fingerprint : loader of the data, pickled, and their expected fingerprint.
     settings, precision : of the runs.
     threads : expected OMP_NUM_THREADS on a CPU; None: any.
-    data : the data, for a worker that cannot load them.
+
+    Raises any exception, whose message is the objection to the worker.
     """
     if provenance.code() != code:
-        return f"it has {provenance.code()}, expected {code}"
+        raise UserError(f"it has {provenance.code()}, expected {code}")
     device = settings.device
     if device != "cpu" and not chainer.backends.cuda.available:
-        return f"--device {device}, but it has no CUDA GPU that CuPy can use"
+        raise UserError(f"--device {device}, but it has no CUDA GPU that CuPy can use")
     omp_threads = os.environ.get("OMP_NUM_THREADS")
     if device == "cpu" and threads and omp_threads != str(threads):
-        return f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}"
-    if objection := against_folder(probe):
-        return objection
+        raise UserError(f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}")
+    check_folder(probe)
     chainer_device = device_of(device)
     chainer_device.use()
-    try:
-        choose_backend(chainer_device, precision, settings.engine)
-    except UserError as error:
-        return str(error)
-    if data is not None:
-        worker.loaded[load_data] = data
-    # A loader that the script itself defines cannot be unpickled in another program.
-    with contextlib.suppress(UserError, OSError, AttributeError, ImportError):
-        loaded = worker.loaded_by(load_data)
-        if loaded.fingerprint() == fingerprint:
-            daemon = multiprocessing.current_process().daemon
-            if daemon and _on_disk(loaded) and settings.workers != 0:
-                return (
-                    "it may start no processes, which decode images; expected "
-                    "DASK_DISTRIBUTED__WORKER__DAEMON=False"
-                )
-            this = get_worker()
-            sync(this.loop, this.set_resources, **{place: 1})
-            return ""
-    return NO_DATA
+    choose_backend(chainer_device, precision, settings.engine)
+    data = worker.loaded_by(load_data)
+    if data.fingerprint() != fingerprint:
+        raise UserError(f"its data have fingerprint {data.fingerprint()}, expected {fingerprint}")
+    on_disk = isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
+    if on_disk and settings.workers != 0 and multiprocessing.current_process().daemon:
+        raise UserError(
+            "it may start no processes, which decode images; expected "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+        )
+    this = get_worker()
+    sync(this.loop, this.set_resources, **{place: 1})
 
 
-def against_folder(probe: Path) -> str:
-    """Objection to the results folder; empty if another machine's lock on ``probe`` holds here."""
+def check_folder(probe: Path) -> None:
+    """Raises UserError unless another machine's lock on ``probe`` holds here."""
     try:
         with open(probe, "r+") as file:
             # Shared: workers that try at the same time do not refuse each other.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return ""
+        return
     except OSError as error:
-        return (
+        raise UserError(
             f"it cannot write to {probe.parent} ({error.strerror}); expected a folder that all "
             "machines share"
-        )
-    return f"locks (flock) on {probe.parent} do not hold between machines"
+        ) from None
+    raise UserError(f"locks (flock) on {probe.parent} do not hold between machines")
 
 
 def perform(

@@ -1,5 +1,4 @@
-"""The runs of one command: the time that they take, their computation, and its progress on the
-terminal."""
+"""Time that runs take, and their progress on the terminal."""
 
 from __future__ import annotations
 
@@ -8,17 +7,13 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from heapq import heappop, heappush
 
 from chainer_jo.data.progress import is_live
-from chainer_jo.devices import device_of
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.provenance import cpu_name, device_name, devices
-from chainer_jo.reproduction.running.scheduler import Event, Pool, Queue, Scheduler, pending
-from chainer_jo.reproduction.running.settings import Settings
+from chainer_jo.reproduction.running.provenance import devices
+from chainer_jo.reproduction.running.scheduler import Event
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Seconds between two lines where the output is no terminal.
@@ -71,6 +66,13 @@ class Cost:
         """Estimated seconds of one run, alone."""
         return experiment.optimization.epochs * self.seconds_per_epoch
 
+    def seconds_together(self, left: Mapping[Experiment, int], jobs: int) -> float:
+        """Estimated seconds of runs with these epochs ``left``, ``jobs`` at a time: their share of
+        all epochs, but at least a first step and its second one after the other."""
+        chains = (sum(left.get(step, 0) for step in (e, e.first_step) if step) for e in left)
+        epochs = max(sum(left.values()) / jobs, *chains, 0)
+        return epochs * self.seconds_per_epoch
+
 
 def duration(seconds: float) -> str:
     """``40 s``, ``12 min``, ``3.4 h`` or ``5.1 days``; ``?`` for what is not a number."""
@@ -80,26 +82,6 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
-
-
-def makespan(left: Mapping[Experiment, int], places: int) -> int:
-    """Epochs from the first start to the last end of runs to do, ``places`` at a time; ``left`` are
-    the epochs of each."""
-    queue, now = Queue(list(left)), 0
-    running: list[tuple[int, str, Experiment]] = []  # a heap, by when they end
-    while queue or running:
-        while len(running) < places and (experiment := queue.next(places)):
-            heappush(running, (now + left[experiment], experiment.id, experiment))
-        now, _, experiment = heappop(running)
-        queue.ended(experiment, "finished")
-    return now
-
-
-def longest_chain(left: Mapping[Experiment, int]) -> int:
-    """Epochs of the longest sequence that no number of machines shortens: a first step and its
-    second, where both are to do, or one other run."""
-    chains = (sum(left.get(step, 0) for step in (e, e.first_step) if step) for e in left)
-    return max(chains, default=0)
 
 
 class Status:
@@ -196,56 +178,3 @@ class Status:
     def _clear(self) -> None:
         if self._live:
             print("\r\x1b[K", end="", flush=True)
-
-
-@dataclass(frozen=True)
-class Runner:
-    """The runs of one command.
-
-    Parameters
-    ----------
-    experiments : in the order in which they are computed, each after its first step.
-    settings : of every run.
-    jobs : runs side by side.
-    guess : seconds per epoch until a run has finished; None: not known.
-    here : True if this machine computes, so that the time of runs on other devices does not count.
-    """
-
-    store: RunStore
-    experiments: Sequence[Experiment]
-    settings: Settings
-    jobs: int
-    guess: float | None = None
-    here: bool = True
-
-    @cached_property
-    def cost(self) -> Cost:
-        """Estimate from the runs that had finished when it was first asked for."""
-        name, device = self.settings.device, None
-        if self.here:
-            device = cpu_name() if name == "cpu" else device_name(device_of(name))
-        return Cost.of(self.store, self.experiments, device, self.guess)
-
-    def left(self) -> dict[Experiment, int]:
-        """The runs to do, and the epochs left of each."""
-        return {e: self.store.epochs_left(e) for e in pending(self.experiments, self.store)}
-
-    def seconds(self, left: Mapping[Experiment, int]) -> float:
-        """Estimated seconds of runs to do, `jobs` at a time; not a number if nothing is known."""
-        return makespan(left, self.jobs) * self.cost.seconds_per_epoch
-
-    def work(
-        self, pool: Pool, live: bool = True, on_event: Callable[[Event], None] = lambda event: None
-    ) -> bool:
-        """Computes the runs to do and shows their progress; see `Scheduler.work` and `Status`."""
-        status = Status(self.left(), live)
-
-        def show(event: Event) -> None:
-            status.show(event)
-            on_event(event)
-
-        try:
-            scheduler = Scheduler(self.store, pool, show, self.settings.deadline)
-            return scheduler.work(self.experiments)
-        finally:
-            status.close()
