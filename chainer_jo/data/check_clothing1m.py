@@ -62,9 +62,9 @@ def _check_image(root: Path, key: str) -> tuple[str, str] | None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line; exit code 2 if there are problems, 130 if interrupted."""
-    from chainer_jo.command_line import Parser, ending, say
+    from chainer_jo.command_line import Parser, exit_codes, print_safely
 
-    with ending():
+    with exit_codes():
         parser = Parser(description=__doc__ and __doc__.splitlines()[0])
         parser.add_argument("folder", type=Path)
         parser.add_argument("--processes", type=int, help="default: one per core")
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
         for line in lists.unlike_published():
             print(f"note: {line}", file=sys.stderr)
         sizes = ", ".join(f"{n} {name}" for name, n in lists.sizes.items())
-        say(f"{options.folder}: sound; {sizes}")
+        print_safely(f"{options.folder}: sound; {sizes}")
 
 
 if __name__ == "__main__":

@@ -98,9 +98,9 @@ def differing(data: ImageData, other: ImageData) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line; exit code 1 if `--check` finds a difference, 2 for bad input."""
-    from chainer_jo.command_line import Parser, ending, say
+    from chainer_jo.command_line import Parser, exit_codes, print_safely
 
-    with ending():
+    with exit_codes():
         parser = Parser(description=__doc__ and __doc__.splitlines()[0])
         add = parser.add_argument
         add("archive", type=Path, help="the official cifar-10-python.tar.gz")
@@ -110,12 +110,12 @@ def main(arguments: list[str] | None = None) -> None:
         data = cifar10.load_archive(options.archive)
         if options.check:
             count = differing(data, image_folder.load(options.tar, options.tar.name))
-            say(f"{options.tar}: {count} images are not those made from {options.archive}")
+            print_safely(f"{options.tar}: {count} images are not those made from {options.archive}")
             sys.exit(1 if count else 0)
         write(data, options.tar)
         made = image_folder.load(options.tar, NAME)
         number = len(made.true_labels) + len(made.test_labels)
-        say(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
+        print_safely(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
 
 
 if __name__ == "__main__":

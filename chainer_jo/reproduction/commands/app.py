@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from chainer_jo import files
-from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo.command_line import print_safely, resume_hint, start
 from chainer_jo.data import cifar10n
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
@@ -200,7 +200,7 @@ def _print_head(script: Script, left: Left) -> None:
     seconds = script.cost.seconds_together(left, flags.jobs)
     estimated = left and flags.runs and not flags.cluster and not math.isnan(seconds)
     about = f", about {duration(seconds)}" if estimated else ""
-    say(
+    print_safely(
         f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
         f"device {flags.device} | {flags.precision} | "
         f"{len(script.experiments)} runs, {len(left)} to do{about}",
@@ -345,5 +345,5 @@ def _write(script: Script, outputs: Sequence[Output], show: bool) -> None:
     for output in outputs:
         paths = output.write(store, script.setting, store.root, figures)
         if show:
-            say("", output.text(store, script.setting), sep="\n")
-            say("written:", " ".join(map(str, paths)) or "nothing")
+            print_safely("", output.text(store, script.setting), sep="\n")
+            print_safely("written:", " ".join(map(str, paths)) or "nothing")

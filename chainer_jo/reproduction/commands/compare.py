@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.command_line import ending, reference_parser, say
+from chainer_jo.command_line import exit_codes, print_safely, reference_parser
 from chainer_jo.reproduction import agreement
 from chainer_jo.reproduction.agreement import (
     DIFFERS,
@@ -29,7 +29,7 @@ SAME = "the same numbers"
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
-    with ending():
+    with exit_codes():
         sys.exit(0 if compare(description, argv) else 1)
 
 
@@ -47,12 +47,12 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     committed = flags.reference / _reference_of(flags.preset, flags.reference)
     comparisons = agreement.compare_pairs(agreement.read_pairs(computed, committed))
     for name, folder in (("here", computed), ("reference", committed)):
-        say(f"{name:9}  {folder}: {origin(folder)}")
+        print_safely(f"{name:9}  {folder}: {origin(folder)}")
     print()
     shown = [j for j in comparisons if flags.all or j.verdict == DIFFERS]
     if shown:
-        say(*_table(shown), "", sep="\n")
-    say(*_counts(comparisons), "", sep="\n")
+        print_safely(*_table(shown), "", sep="\n")
+    print_safely(*_counts(comparisons), "", sep="\n")
     print(*_verdict(comparisons), sep="\n")
     return all(j.verdict != DIFFERS for j in comparisons)
 
