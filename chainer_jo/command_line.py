@@ -43,12 +43,6 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (--help lists the flags)")
 
 
-def at_least(least: int, flag: str, value: int | None) -> None:
-    """Raises UserError if the value of a flag is smaller."""
-    if value is not None and value < least:
-        raise UserError(f"--{flag} {value}: expected at least {least}")
-
-
 def reference_parser(description: str) -> Parser:
     """A parser of ``--preset``, ``--results`` and ``--reference``, for commands with two folders:
     results computed here, and committed results."""

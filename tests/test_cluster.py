@@ -220,7 +220,11 @@ def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch)
     with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as first:
         fit = list(first._workers)
     assert fit
-    monkeypatch.setattr(Cluster, "_against", lambda _, info: "no" if info["id"] == fit[0] else "")
+    prepare, objection = Cluster._prepare, Future()
+    objection.set_result("no")
+    monkeypatch.setattr(
+        Cluster, "_prepare", lambda *of: objection if of[1] == fit[0] else prepare(*of)
+    )
     with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as second:
         refused = [address for address, taken in second._workers.items() if taken is False]
         assert len(refused) == 1
@@ -272,6 +276,8 @@ def test_a_worker_says_what_it_lacks(given, said, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "LabelledData", ImageData)
     monkeypatch.setattr(cluster, "ImageFiles", np.ndarray)
     monkeypatch.setattr(ImageData, "train", SimpleNamespace(images=np.zeros(3)), raising=False)
+    state = SimpleNamespace(nthreads=1, total_resources={"GPU": 1})
+    monkeypatch.setattr(cluster, "get_worker", lambda: SimpleNamespace(state=state))
     daemon = SimpleNamespace(daemon=True)
     monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
     expected = {

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from chainer_jo.cores import usable_cores
 from chainer_jo.data.decoding import decode
+from chainer_jo.devices import usable_cores
 from chainer_jo.errors import Unfinished, UserError
 
 

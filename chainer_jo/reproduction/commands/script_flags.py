@@ -10,46 +10,28 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from chainer_jo.command_line import Parser, at_least
-from chainer_jo.cores import usable_cores
+from chainer_jo.command_line import Parser
 from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
-from chainer_jo.devices import resolve_device
+from chainer_jo.devices import resolve_device, usable_cores
 from chainer_jo.engine.interface import ENGINES
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits, UserError
 from chainer_jo.reproduction.experiments.clothing1m_presets import (
     CLOTHING1M_PRESETS,
     CLOTHING1M_STANDIN,
     Clothing1MStudy,
 )
 from chainer_jo.reproduction.experiments.experiment import PRECISIONS
-from chainer_jo.reproduction.experiments.presets import PRESETS, Preset, Study, pretrained
+from chainer_jo.reproduction.experiments.presets import PRESETS, Study, pretrained
 from chainer_jo.reproduction.running.starting_labels import PseudoSource
 
 #: Default of --jobs on a GPU, until a GPU has measured several runs (docs/gpu.md).
 JOBS_ON_A_GPU = 1
-
-
-class ImageSource(Protocol):
-    """Image source of a family of scripts. ``add`` is argparse's ``add_argument``. ``study`` (study
-    and loader of the data) and ``settings`` (fields of `running.run.Settings`) take the
-    checked flags. ``check`` and ``study`` raise UserError."""
-
-    presets: dict[str, Preset]
-    data_help: str
-    weights_help: str
-
-    def add_flags(self, add: Callable[..., Any]) -> None: ...
-    def check(self, flags: argparse.Namespace) -> None: ...
-    def study(
-        self, flags: argparse.Namespace
-    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]: ...
-    def settings(self, flags: argparse.Namespace) -> dict[str, Any]: ...
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -78,23 +60,23 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         help=f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits",
     )
     add("--data", help=f"{images.data_help}; default: the preset's")
-    add("--trials", type=int, help="trials of every cell; default: the preset's")
+    add("--trials", type=Limits(int, 1), help="trials of every cell; default: the preset's")
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
     add(
         "--jobs",
-        type=int,
+        type=Limits(int, 1),
         help="parallel runs; default: one per core on a CPU, "
         f"{JOBS_ON_A_GPU} on a GPU, where runs share a process",
     )
     add(
         "--threads",
-        type=int,
+        type=Limits(int, 1),
         help="threads per run on a CPU; default: cores divided by jobs, but 1 for very small "
         "networks",
     )
     add(
         "--time-budget",
-        type=float,
+        type=Limits(float, 0, above=True),
         metavar="MINUTES",
         help="stop after MINUTES with all progress saved, at the end of an epoch (in long epochs "
         "after a multiple of 2,000 steps)",
@@ -120,7 +102,12 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     )
     add("--results", type=Path, default=Path("results"), help="folder of runs and tables")
     add("--figures", type=Path, default=Path("figures"), help="folder of figures")
-    add("--seed", type=int, default=0, help="seed of the first trial; further trials count up")
+    add(
+        "--seed",
+        type=Limits(int, 0),
+        default=0,
+        help="seed of the first trial; further trials count up",
+    )
     add(
         "--resnet50-weights",
         dest="weights",
@@ -157,8 +144,6 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
 
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
-    at_least(1, "trials", flags.trials)
-    at_least(0, "seed", flags.seed)
     if flags.cluster and flags.jobs and not flags.dry_run:
         raise UserError(
             f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "
@@ -167,12 +152,8 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     if flags.fresh and not flags.runs:
         raise UserError("--fresh with --no-runs: expected only one of them")
     flags.device = resolve_device(flags.device, flags.cluster is None)
-    at_least(1, "jobs", flags.jobs)
-    at_least(1, "threads", flags.threads)
-    budget = flags.time_budget
-    if budget is not None and not budget > 0:
-        raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
-    flags.deadline = None if budget is None else time.monotonic() + 60 * budget
+    minutes = flags.time_budget
+    flags.deadline = minutes and time.monotonic() + 60 * minutes
     name = flags.preset
     if name == "auto":
         name = "digits" if flags.device == "cpu" else "paper"
@@ -183,7 +164,6 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     flags.data = flags.data or flags.preset.default_data
     if flags.precision == "auto":
         flags.precision = flags.preset.precision
-    images.check(flags)
 
 
 def _share_cores(flags: argparse.Namespace) -> None:
@@ -212,7 +192,7 @@ class InMemory:
     def add_flags(self, add: Callable[..., Any]) -> None:
         add(
             "--noise-rates",
-            type=float,
+            type=Limits(float, 0, 1),
             nargs="+",
             metavar="RATE",
             help="noise rates in [0, 1] of Tables 1 and 2 and Figures 2 and 3; default: the "
@@ -224,11 +204,6 @@ class InMemory:
             metavar="NPZ",
             help="features of the training images, from which pseudo labels are clustered",
         )
-
-    def check(self, flags: argparse.Namespace) -> None:
-        for rate in flags.noise_rates or ():
-            if not 0 <= rate <= 1:
-                raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
 
     def study(
         self, flags: argparse.Namespace
@@ -259,10 +234,12 @@ class HumanLabels(InMemory):
             help="CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images",
         )
 
-    def check(self, flags: argparse.Namespace) -> None:
-        super().check(flags)
+    def study(
+        self, flags: argparse.Namespace
+    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]:
         if flags.labels or flags.runs and not flags.dry_run:
             cifar10n.read(flags.labels or "--labels (not given)")
+        return super().study(flags)
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         return {**super().settings(flags), "human": flags.labels}
@@ -282,18 +259,15 @@ class Clothing1M:
             metavar=("FROM", "TO"),
             help="pair of classes of a figure; default: the paper's",
         )
-        add("--batch-size", type=int, help="images per batch; default: 32, as in the paper")
-        add("--workers", type=int, help="decoding processes per run")
+        batch = "images per batch; default: 32, as in the paper"
+        add("--batch-size", type=Limits(int, 1), help=batch)
+        add("--workers", type=Limits(int, 0), help="decoding processes per run")
 
-    def check(self, flags: argparse.Namespace) -> None:
-        at_least(1, "batch-size", flags.batch_size)
-        at_least(0, "workers", flags.workers)
+    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
         if flags.preset.network is None and flags.precision != "fp32":
             raise UserError(
                 f"--precision {flags.precision}: expected fp32, in which ResNet-50 is computed"
             )
-
-    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
         load = self._loader(flags)
         data = load()
         preset = replace(
@@ -325,6 +299,10 @@ class Clothing1M:
         if workers is None:
             workers = max(1, usable_cores() // flags.jobs - 1)
         return {"weights": flags.weights, "workers": workers}
+
+
+#: Flags, data and settings of a family of scripts.
+ImageSource = InMemory | Clothing1M
 
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often

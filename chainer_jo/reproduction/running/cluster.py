@@ -155,16 +155,14 @@ class Cluster:
         for address, info in workers.items():
             fit = self._workers.get(address)
             if fit is None:
-                objection = self._against(info)
-                self._workers[address] = False if objection else self._prepare(address)
+                self._workers[address] = self._prepare(address)
             elif isinstance(fit, LocalFuture) and fit.done():
-                self._workers[address] = not (objection := fit.result())
-            else:
-                continue
-            if objection:
-                name = info["name"]  # its address, if it was given none
-                shown = address if name == address else f"{name} ({address})"
-                _logger.warning("worker %s: no runs for it, %s", shown, objection)
+                objection = fit.result()
+                self._workers[address] = not objection
+                if objection:
+                    name = info["name"]  # its address, if it was given none
+                    shown = address if name == address else f"{name} ({address})"
+                    _logger.warning("worker %s: no runs for it, %s", shown, objection)
 
     def _take_back_stranded(self) -> None:
         """Hands out again the runs that no worker has, including runs whose result was lost with
@@ -175,16 +173,6 @@ class Cluster:
         }
         self._client.cancel(list(stranded & self._stranded))
         self._stranded = stranded
-
-    def _against(self, worker: dict) -> str:
-        if worker["nthreads"] != 1:
-            return (
-                f"it takes {worker['nthreads']} at once in one process; expected dask worker "
-                "--nthreads 1, with --nworkers for more"
-            )
-        if self.settings.device != "cpu" and not worker["resources"].get("GPU"):
-            return f"--device {self.settings.device} needs dask worker --resources GPU=1"
-        return ""
 
     def _prepare(self, address: str) -> LocalFuture:
         answer = self._client.submit(
@@ -256,9 +244,16 @@ def prepare(
 
     Raises any exception, whose message is the objection to the worker.
     """
+    this, device = get_worker(), settings.device
+    if this.state.nthreads != 1:
+        raise UserError(
+            f"it takes {this.state.nthreads} at once in one process; expected dask worker "
+            "--nthreads 1, with --nworkers for more"
+        )
+    if device != "cpu" and not this.state.total_resources.get("GPU"):
+        raise UserError(f"--device {device} needs dask worker --resources GPU=1")
     if provenance.code() != code:
         raise UserError(f"it has {provenance.code()}, expected {code}")
-    device = settings.device
     if device != "cpu" and not chainer.backends.cuda.available:
         raise UserError(f"--device {device}, but it has no CUDA GPU that CuPy can use")
     omp_threads = os.environ.get("OMP_NUM_THREADS")
@@ -277,7 +272,6 @@ def prepare(
             "it may start no processes, which decode images; expected "
             "DASK_DISTRIBUTED__WORKER__DAEMON=False"
         )
-    this = get_worker()
     sync(this.loop, this.set_resources, **{place: 1})
 
 
