@@ -4,12 +4,9 @@ import contextlib
 import json
 import os
 import random
-import re
 import shutil
 import signal
-import sys
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -277,25 +274,6 @@ def test_what_is_pickled_in_a_snapshot_does_not_run(begun, tmp_path, part):
     with pytest.raises(UserError, match=said) as caught:
         finish(store, EXPERIMENTS[2])
     assert not mark.exists() and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("verbose", [(False, True), (True, False)])
-def test_what_is_shown_may_change_when_a_run_goes_on(tmp_path, monkeypatch, capsys, verbose):
-    """As with another --jobs: nothing is said of states that the snapshot lacks, or has too many
-    of, and the table goes on."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    with store.lock(experiment):
-        now = Settings(deadline=time.monotonic(), snapshot_seconds=0, verbose=verbose[0])
-        with pytest.raises(Paused):
-            Run(experiment, digits.load(), store, now).finish()
-        shown = capsys.readouterr().out
-        assert shown.count("epoch ") == verbose[0]
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            Run(experiment, digits.load(), store, Settings(verbose=verbose[1])).finish()
-    rows = re.findall(r"^(?:\033\[\d?[AJ])*\d+ {9}", capsys.readouterr().out, re.MULTILINE)
-    assert len(rows) == verbose[1] * len(store.log(experiment))
 
 
 class Killed(Exception):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running import provenance, scheduler
 from chainer_jo.reproduction.running.local_pool import LocalPool
-from chainer_jo.reproduction.running.scheduler import Event, Pool, pending, with_first_steps
+from chainer_jo.reproduction.running.scheduler import Pool, pending, with_first_steps
 from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.status import Cost, Status, duration
@@ -34,9 +33,6 @@ from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, trials_by_number
 
 _logger = logging.getLogger(__name__)
-
-#: Share of the time that may go into updating tables and figures while runs are computed.
-REFRESH_SHARE = 0.02
 
 Build = Callable[[Study], Output]
 #: The runs to do, and the epochs left of each.
@@ -50,15 +46,13 @@ class Script:
     Attributes
     ----------
     flags : see `chainer_jo.reproduction.commands.script_flags.parse`.
-    load_data : loads the data set; can be pickled.
-    outputs : tables, figures and claims, by the epochs of their runs, so that the first are written
-        early. Outputs without runs come last.
+    outputs : tables, figures and claims, by the epochs of their runs, which are computed in this
+        order; outputs without runs come last.
     experiments : the runs that the outputs need, each after its first step.
     """
 
     flags: argparse.Namespace
     study: Study
-    load_data: Callable[[], ImageData | LabelledData]
     store: RunStore
     outputs: Sequence[Output]
     experiments: Sequence[Experiment]
@@ -98,7 +92,7 @@ def main(
 def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource) -> Script:
     """The script that the flags ask for. Raises UserError for files and noise rates that do not
     fit."""
-    study, load_data = images.study(flags)
+    study = images.study(flags)
     store = RunStore(flags.results / study.folder)
     if not (flags.runs or flags.weights or getattr(flags, "features", None)):
         # To show finished runs with pseudo labels does not take the file of their features.
@@ -112,12 +106,11 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
         engine=flags.engine,
         graph=flags.graph,
         deadline=flags.deadline,
-        verbose=flags.jobs == 1 and flags.cluster is None,
         **images.settings(flags),
     )
     experiments = with_first_steps([e for output in outputs for e in output.experiments])
     setting = Setting(study.preset.name, study.data, flags.precision)
-    return Script(flags, study, load_data, store, outputs, experiments, settings, setting)
+    return Script(flags, study, store, outputs, experiments, settings, setting)
 
 
 def _epochs(output: Output) -> float:
@@ -167,7 +160,11 @@ def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace
         _check_trials(script, shown)
     if experiments and store.results():  # else what is known is of runs elsewhere
         files.write_json(store.root / "provenance.json", provenance.collect(store.root))
-    _write(script, shown, show=finished)
+    for output in shown:
+        paths = output.write(store, script.setting, store.root, flags.figures / script.study.folder)
+        if finished:
+            print_safely("", output.text(store, script.setting), sep="\n")
+            print_safely("written:", " ".join(map(str, paths)) or "nothing")
     if not shown:
         print("written: nothing")
     if not finished:
@@ -232,7 +229,7 @@ def _print_plan(script: Script, left: Left) -> None:
 def _bind_data(script: Script) -> ImageData | LabelledData:
     """Loads the data once, early, and makes sure that the results folder is this data set's."""
     path = script.store.root / "data.json"
-    data = script.load_data()
+    data = script.study.loader()
     identity = {"data": data.name, "fingerprint": data.fingerprint()}
     bound = files.read_json(path, missing=None)
     if bound not in (None, identity):
@@ -248,8 +245,7 @@ def _bind_data(script: Script) -> ImageData | LabelledData:
 
 
 def _run(script: Script, left: Left) -> bool:
-    """Computes the runs to do, and updates outputs meanwhile within `REFRESH_SHARE` of the time;
-    returns False if the time was up first."""
+    """Computes the runs to do; returns False if the time was up first."""
     if not left:
         if any(e.noise.kind == "real" for e in script.experiments):
             _bind_data(script)  # real ones are loaded by now; others may not be here
@@ -264,39 +260,13 @@ def _run(script: Script, left: Left) -> bool:
         if any(e.noise.label_file for e in left):
             true = data.true_labels if isinstance(data, ImageData) else data.train.true_labels
             cifar10n.read(settings.human or "(no file)", true)
-        with closing(Status(left, live=not settings.verbose)) as status:
-            refresh = _refresher(script)
-
-            def show(event: Event) -> None:
-                status.show(event)
-                refresh(event.experiment)
-
-            return scheduler.compute(script.experiments, pool, show)
-
-
-def _refresher(script: Script) -> Callable[[Experiment], None]:
-    """Function that is called with runs in progress and updates their outputs, within
-    `REFRESH_SHARE` of the time."""
-    needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
-    ended: set[Experiment] = set()
-    next_refresh = 0.0
-
-    def refresh(experiment: Experiment) -> None:
-        nonlocal next_refresh
-        ended.add(experiment)
-        now = time.monotonic()
-        if now >= next_refresh:
-            stale = [out for out in script.outputs if not ended.isdisjoint(needed[out.name])]
-            _write(script, stale, show=False)
-            ended.clear()
-            next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
-
-    return refresh
+        with closing(Status(left)) as status:
+            return scheduler.compute(script.experiments, pool, status.show)
 
 
 def _pool(script: Script) -> Pool:
     """The processes that compute: of this machine, or the workers of a Dask scheduler."""
-    flags, arguments = script.flags, (script.store, script.load_data, script.settings)
+    flags, arguments = script.flags, (script.store, script.study.loader, script.settings)
     if flags.cluster is None:
         return LocalPool(*arguments, flags.jobs, flags.threads)
     try:
@@ -338,12 +308,3 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
                 "available; expected the flags with which it was made, or the file removed"
             )
-
-
-def _write(script: Script, outputs: Sequence[Output], show: bool) -> None:
-    store, figures = script.store, script.flags.figures / script.study.folder
-    for output in outputs:
-        paths = output.write(store, script.setting, store.root, figures)
-        if show:
-            print_safely("", output.text(store, script.setting), sep="\n")
-            print_safely("written:", " ".join(map(str, paths)) or "nothing")

@@ -15,7 +15,6 @@ from typing import Any
 from chainer_jo.command_line import Parser
 from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
 from chainer_jo.devices import resolve_device, usable_cores
@@ -54,60 +53,30 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     """
     parser = Parser(description=description, allow_abbrev=False, formatter_class=_Help)
     add = parser.add_argument
-    add(
-        "--preset",
-        default="auto",
-        help=f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits",
-    )
+    presets = f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits"
+    add("--preset", default="auto", help=presets)
     add("--data", help=f"{images.data_help}; default: the preset's")
     add("--trials", type=Limits(int, 1), help="trials of every cell; default: the preset's")
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
-    add(
-        "--jobs",
-        type=Limits(int, 1),
-        help="parallel runs; default: one per core on a CPU, "
-        f"{JOBS_ON_A_GPU} on a GPU, where runs share a process",
-    )
-    add(
-        "--threads",
-        type=Limits(int, 1),
-        help="threads per run on a CPU; default: cores divided by jobs, but 1 for very small "
-        "networks",
-    )
+    jobs = f"parallel runs; default: one per core on a CPU, {JOBS_ON_A_GPU} on a GPU"
+    add("--jobs", type=Limits(int, 1), help=jobs)
+    threads = "threads per run on a CPU; default: cores divided by jobs, 1 for very small networks"
+    add("--threads", type=Limits(int, 1), help=threads)
     add(
         "--time-budget",
         type=Limits(float, 0, above=True),
         metavar="MINUTES",
-        help="stop after MINUTES with all progress saved, at the end of an epoch (in long epochs "
-        "after a multiple of 2,000 steps)",
+        help="stop at the end of an epoch (in long ones, of 2,000 steps) with all progress saved",
     )
-    add(
-        "--engine",
-        default="auto",
-        choices=ENGINES,
-        help="backend of the convolutions; stock: Chainer's own functions",
-    )
-    add(
-        "--no-graph",
-        dest="graph",
-        action="store_false",
-        help="without CUDA graphs on a GPU; same numbers, slower",
-    )
-    add(
-        "--precision",
-        default="auto",
-        choices=("auto", *PRECISIONS),
-        help="mixed: float16 or bfloat16 activations; auto: the preset's, mixed for half, else "
-        "fp32",
-    )
+    engine = "backend of the convolutions; stock: Chainer's own functions"
+    add("--engine", default="auto", choices=ENGINES, help=engine)
+    graph = "without CUDA graphs on a GPU; same numbers, slower"
+    add("--no-graph", dest="graph", action="store_false", help=graph)
+    precision = "mixed: float16 or bfloat16 activations; auto: mixed for half, else fp32"
+    add("--precision", default="auto", choices=("auto", *PRECISIONS), help=precision)
     add("--results", type=Path, default=Path("results"), help="folder of runs and tables")
     add("--figures", type=Path, default=Path("figures"), help="folder of figures")
-    add(
-        "--seed",
-        type=Limits(int, 0),
-        default=0,
-        help="seed of the first trial; further trials count up",
-    )
+    add("--seed", type=Limits(int, 0), default=0, help="seed of the first trial; others count up")
     add(
         "--resnet50-weights",
         dest="weights",
@@ -115,28 +84,13 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         metavar="FILE",
         help=f"ImageNet weights of ResNet-50 (npz or safetensors), {images.weights_help}",
     )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="list runs with state and estimated time; compute nothing",
-    )
-    add(
-        "--no-runs",
-        dest="runs",
-        action="store_false",
-        help="write outputs from finished runs only; compute nothing",
-    )
-    add(
-        "--fresh",
-        action="store_true",
-        help="delete this script's runs and repeat them; without it, unfinished runs resume",
-    )
-    add(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run on the workers of a Dask scheduler (address or scheduler file); --results must "
-        "be a folder shared by all machines",
-    )
+    add("--dry-run", action="store_true", help="list runs with state and estimated time only")
+    no_runs = "write outputs from finished runs only; compute nothing"
+    add("--no-runs", dest="runs", action="store_false", help=no_runs)
+    fresh = "delete this script's runs and repeat them; without it, unfinished runs resume"
+    add("--fresh", action="store_true", help=fresh)
+    cluster = "Dask scheduler (address or file) whose workers run; all machines share --results"
+    add("--cluster", metavar="ADDRESS", help=cluster)
     images.add_flags(add)
     flags = parser.parse_args(argv)
     _check(flags, images)
@@ -190,29 +144,17 @@ class InMemory:
     weights_help = "whose features give pseudo labels"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
-        add(
-            "--noise-rates",
-            type=Limits(float, 0, 1),
-            nargs="+",
-            metavar="RATE",
-            help="noise rates in [0, 1] of Tables 1 and 2 and Figures 2 and 3; default: the "
-            "paper's",
-        )
-        add(
-            "--features",
-            type=os.path.abspath,
-            metavar="NPZ",
-            help="features of the training images, from which pseudo labels are clustered",
-        )
+        rates = "noise rates of Tables 1 and 2 and Figures 2 and 3; default: the paper's"
+        add("--noise-rates", type=Limits(float, 0, 1), nargs="+", metavar="RATE", help=rates)
+        features = "features of the training images, from which pseudo labels are clustered"
+        add("--features", type=os.path.abspath, metavar="NPZ", help=features)
 
-    def study(
-        self, flags: argparse.Namespace
-    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]:
+    def study(self, flags: argparse.Namespace) -> Study:
         source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         features = self._pseudo(flags).name(source.name)
         given = _given(flags, source.name) | {"noise_rates": rates, "features": features}
-        return Study(flags.preset, **given, load=source.load), source.load
+        return Study(flags.preset, **given, load=source.load)
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         return {"pseudo": self._pseudo(flags)}
@@ -227,16 +169,10 @@ class HumanLabels(InMemory):
 
     def add_flags(self, add: Callable[..., Any]) -> None:
         super().add_flags(add)
-        add(
-            "--labels",
-            type=os.path.abspath,
-            metavar="FILE",
-            help="CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images",
-        )
+        labels = "CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images"
+        add("--labels", type=os.path.abspath, metavar="FILE", help=labels)
 
-    def study(
-        self, flags: argparse.Namespace
-    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]:
+    def study(self, flags: argparse.Namespace) -> Study:
         if flags.labels or flags.runs and not flags.dry_run:
             cifar10n.read(flags.labels or "--labels (not given)")
         return super().study(flags)
@@ -253,17 +189,11 @@ class Clothing1M:
     weights_help = "with which the preset paper starts"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
-        add(
-            "--classes",
-            nargs=2,
-            metavar=("FROM", "TO"),
-            help="pair of classes of a figure; default: the paper's",
-        )
-        batch = "images per batch; default: 32, as in the paper"
-        add("--batch-size", type=Limits(int, 1), help=batch)
+        classes = "pair of classes of a figure; default: the paper's"
+        add("--classes", nargs=2, metavar=("FROM", "TO"), help=classes)
         add("--workers", type=Limits(int, 0), help="decoding processes per run")
 
-    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
+    def study(self, flags: argparse.Namespace) -> Clothing1MStudy:
         if flags.preset.network is None and flags.precision != "fp32":
             raise UserError(
                 f"--precision {flags.precision}: expected fp32, in which ResNet-50 is computed"
@@ -274,10 +204,9 @@ class Clothing1M:
             flags.preset,
             network=flags.preset.network or pretrained(flags.weights),
             train_images=len(data.train),
-            batch_size=flags.batch_size or flags.preset.batch_size,
         )
         given, classes = _given(flags, data.name), flags.classes and tuple(flags.classes)
-        return Clothing1MStudy(preset, **given, load=load, classes=classes), load
+        return Clothing1MStudy(preset, **given, load=load, classes=classes)
 
     def _loader(self, flags: argparse.Namespace) -> Callable[[], LabelledData]:
         if flags.data == CLOTHING1M_STANDIN:

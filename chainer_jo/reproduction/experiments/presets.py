@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from chainer_jo import files
 from chainer_jo.data import cifar10n
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.data.source import find
 from chainer_jo.errors import UserError
 from chainer_jo.method.noisy_split import HUMAN
 from chainer_jo.reproduction.experiments.experiment import (
@@ -169,7 +171,7 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    load : loads the data set, for figures that show its images; None: by the name.
+    load : loads the data set; None: by the name.
     """
 
     preset: Preset
@@ -179,7 +181,12 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    load: Callable[[], Any] | None = None
+    load: Callable[[], ImageData | LabelledData] | None = None
+
+    @property
+    def loader(self) -> Callable[[], ImageData | LabelledData]:
+        """Function that loads the data set; can be pickled."""
+        return self.load or find(self.data).load
 
     def comparison_trials(self) -> range:
         """The trials of Tables 1 to 3."""

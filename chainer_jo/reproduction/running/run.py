@@ -136,7 +136,8 @@ class Run:
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
         extend(self.best)
         extend(extensions.StopWhenDiverged())
-        extensions.extend_log(self.trainer, bool(self.experiment.relabelling), settings.verbose)
+        extend(training.extensions.observe_lr())
+        extend(extensions.LogReport(), trigger=(1, "epoch"))
         extend(
             lambda trainer: self._on_epoch(self), name="on_epoch", trigger=(1, "epoch"), priority=0
         )

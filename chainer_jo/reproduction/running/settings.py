@@ -23,7 +23,6 @@ class Settings:
     human : file of the labels of people, CIFAR-10_human.pt.
     weights : file of the pretrained weights that descriptions name.
     workers : processes that decode images on disk; None: one per core less one.
-    verbose : True to show Chainer's PrintReport and ProgressBar.
     """
 
     device: str = "cpu"
@@ -36,4 +35,3 @@ class Settings:
     human: str | None = None
     weights: str | None = None
     workers: int | None = None
-    verbose: bool = False

@@ -90,14 +90,13 @@ class Status:
     Parameters
     ----------
     left : the runs to do, and the epochs left of each; all epochs are taken to be equally long.
-    live : True to allow the moving line: nothing else writes to the terminal meanwhile.
     """
 
-    def __init__(self, left: Mapping[Experiment, int], live: bool) -> None:
+    def __init__(self, left: Mapping[Experiment, int]) -> None:
         self.total = len(left)
         self.done = 0
         self.started = time.monotonic()
-        self._live = live and is_live(sys.stdout)
+        self._live = is_live(sys.stdout)
         self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
         self._begun = {e: e.optimization.epochs - epochs for e, epochs in left.items()}
@@ -140,12 +139,9 @@ class Status:
                 f"(learning rate {optimization.learning_rate:g}, "
                 f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
             )
-        evaluated = "test" if "test" in result["last"] else "validation"
-        # A user's own validation images may have wrong labels: no accuracy, only agreement.
-        words = {"test": "test", "validation": "held-out agreement", "recovery": "labels"}
         scores = "  ".join(
-            f"{words[name]} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
-            for name in (evaluated, "recovery")
+            f"{word} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
+            for name, word in {"test": "test", "recovery": "labels"}.items()
             if name in result["last"]
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"
