@@ -171,38 +171,30 @@ def begun(begun_once, tmp_path):
     return store, store.snapshot(EXPERIMENTS[2])
 
 
-def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
-    """However often this code pauses it, and whichever of the two ends it."""
+def test_a_run_says_all_code_devices_and_versions_that_computed_it(tmp_path, monkeypatch):
+    """However often this code pauses it, and whichever of the two ends it. Its seconds tell nothing
+    of either device."""
     store, alone = RunStore(tmp_path / "mixed"), RunStore(tmp_path / "alone")
-    paused(alone)
-    assert other_code([finish(alone)]) == ""
-    with monkeypatch.context() as patch:
-        patch.setattr(provenance, "sources_digest", lambda: "another")
-        patch.setattr(provenance, "COMMIT", "c1")
-        paused(store)
-    paused(store)
-    mixed = finish(store)
-    assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
-    assert collect(store.root)["sources"] == sorted([provenance.sources_digest(), "another"])
-    assert "c1" in collect(store.root)["commits"]
-    monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
-    assert "1 of 1" in other_code([mixed])
-
-
-def test_a_run_says_all_devices_and_versions_that_computed_it(tmp_path, monkeypatch):
-    """Its seconds tell nothing of either device."""
-    store, version = RunStore(tmp_path), provenance.metadata.version
+    version = provenance.metadata.version
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "device_name", lambda device: "another")
+        paused(alone)
+        patch.setattr(provenance, "sources_digest", lambda: "another")
+        patch.setattr(provenance, "COMMIT", "c1")
         patch.setattr(provenance.metadata, "version", lambda name: f"{version(name)}.other")
         paused(store)
-    mixed = finish(store)
+    assert other_code([finish(alone)]) == "", "another device is no other code"
+    paused(store)
+    mixed, found = finish(store), collect(store.root)
+    assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
     here = mixed["provenance"]["device"]
-    assert collect(tmp_path)["devices"] == sorted([here, "another"])
-    versions = [each["numpy"] for each in collect(tmp_path)["versions"]]
-    assert versions == [version("numpy"), f"{version('numpy')}.other"]
-    assert other_code([mixed]) == ""
+    assert found["sources"] == sorted([provenance.sources_digest(), "another"])
+    assert "c1" in found["commits"] and found["devices"] == sorted([here, "another"])
+    numpy = version("numpy")
+    assert [each["numpy"] for each in found["versions"]] == [numpy, f"{numpy}.other"]
     assert Cost.of(store, [EXPERIMENTS[1]], here, guess=None).basis == UNKNOWN
+    monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
+    assert "1 of 1" in other_code([mixed])
 
 
 def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
@@ -253,13 +245,6 @@ def test_a_snapshot_without_a_part_or_with_another_array_is_refused(begun, part,
     said = f"snapshot.npz: damaged {said}; expected this file removed, which restarts the run$"
     with pytest.raises(UserError, match=said):
         finish(store, EXPERIMENTS[2])
-
-
-def test_snapshots_hold_no_pickles(begun, tmp_path):
-    """Chainer's serializer would pickle a None."""
-    for path in (begun[1], paused(RunStore(tmp_path))):
-        with np.load(path, allow_pickle=False) as archive:
-            assert all(archive[name].dtype != object for name in archive.files)
 
 
 @pytest.mark.parametrize("part", [

@@ -113,14 +113,6 @@ def umask():
     os.umask(before)
 
 
-@pytest.mark.parametrize("mask, mode", [(0o077, 0o600), (0o002, 0o664)])
-def test_permissions_of_files_follow_from_the_umask(mask, mode, data, tmp_path, umask, cache):
-    umask(mask)
-    assert run(*by_features(data, tmp_path / "out")[len(RELABEL) - 1 :]) == 0
-    written = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()}
-    assert {"labels.csv", "report.html"} < set(written) and set(written.values()) == {mode}
-
-
 def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_path, umask):
     """Neither the file before nor a name that is taken decides."""
     path = tmp_path / "file"

@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -26,7 +25,7 @@ from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.reproduction.running import scheduler, worker
 from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import Queue, compute, with_first_steps
+from chainer_jo.reproduction.running.scheduler import Queue, compute
 from chainer_jo.reproduction.running.status import Cost
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -188,16 +187,6 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path, monkeypatch):
     clock.monotonic = lambda: 0
     assert not compute([BASELINE], pool)
     assert pool.handed_out == [*joint[:2], BASELINE]
-
-
-def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):
-    joint = [STUDY.joint("symmetric", 0.5, seed) for seed in range(1000)]
-    pool, started = Instant(RunStore(tmp_path)), time.process_time()
-    assert compute(joint, pool)
-    assert time.process_time() - started < 10
-    place = {experiment: rank for rank, experiment in enumerate(pool.handed_out)}
-    assert set(place) == set(with_first_steps(joint)) and len(pool.handed_out) == 2000
-    assert all(place[e.first_step] < place[e] for e in joint)
 
 
 def noted():
