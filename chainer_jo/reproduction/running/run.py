@@ -153,6 +153,11 @@ class Run:
         )
 
     @property
+    def log(self) -> list[dict]:
+        """The epochs so far, one dict each."""
+        return self.trainer.get_extension("LogReport").log
+
+    @property
     def _trained_on(self) -> str:
         """Identity of the run in a checkpoint: its id, fingerprint of the data and, for a second
         step, digest of the first step's labels, which may be others where it was redone."""
@@ -215,7 +220,7 @@ class Run:
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
-        split, log = self.split, self.trainer.get_extension("LogReport").log
+        split, log = self.split, self.log
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
         scores = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
