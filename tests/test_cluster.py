@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import script_runs
 from here import Here
-from processes import HERE, environment
+from processes import HERE, environment, wait_until
 from script_runs import SMALL, table1
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY
@@ -218,14 +218,15 @@ def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
 def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch):
     """A worker that the second refuses keeps what the first has told Dask of it."""
     with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as first:
+        wait_until(lambda: first.places == 2)
         fit = list(first._workers)
-    assert fit
     prepare, objection = Cluster._prepare, Future()
     objection.set_result("no")
     monkeypatch.setattr(
         Cluster, "_prepare", lambda *of: objection if of[1] == fit[0] else prepare(*of)
     )
     with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as second:
+        wait_until(lambda: second.places == 1)
         refused = [address for address, taken in second._workers.items() if taken is False]
         assert len(refused) == 1
         run = second._client.submit(

@@ -34,8 +34,6 @@ from chainer_jo.reproduction.running import provenance, worker
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 
-#: Seconds that workers have at the start to load the data; slower ones join later.
-PATIENCE = 30.0
 #: Seconds between two looks at which workers there are.
 LOOK = 1.0
 
@@ -79,7 +77,9 @@ class Cluster:
             stack.callback(self._threads.shutdown)
             self._client = stack.enter_context(self._connect())
             self._probe = self._hold_probe(stack)
-            self._wait_for_workers()
+            self._look()
+            if not self._workers:
+                _logger.warning("--cluster %s: no workers yet", self.address)
             self._stack = stack.pop_all()
         return self
 
@@ -88,10 +88,13 @@ class Cluster:
 
     @property
     def places(self) -> int:
-        """Number of workers that take runs."""
+        """Number of workers that take runs. Raises UserError if all workers are unfit, and no run
+        is with a worker that was lost."""
         if time.monotonic() >= self._next_look:
             self._look()
             self._next_look = time.monotonic() + LOOK
+        if self._workers and not any(self._workers.values()) and not self._out:
+            raise UserError(f"--cluster {self.address}: none of its workers can take runs")
         return sum(fit is True for fit in self._workers.values())
 
     def submit(self, experiment: Experiment) -> LocalFuture:
@@ -125,22 +128,6 @@ class Cluster:
         except OSError as error:
             raise UserError(f"cannot lock {path}: {error.strerror}") from None
         return path
-
-    def _wait_for_workers(self) -> None:
-        """Waits until all present workers are checked and one is fit, or `PATIENCE` is over."""
-        until = time.monotonic() + PATIENCE
-        while not self.places or (
-            time.monotonic() < until
-            and any(isinstance(w, LocalFuture) for w in self._workers.values())
-        ):
-            if self._workers and not any(self._workers.values()):
-                raise UserError(f"--cluster {self.address}: none of its workers can take runs")
-            if not self._workers and time.monotonic() >= until:
-                _logger.warning("--cluster %s: no workers yet", self.address)
-                until = math.inf
-            if self.settings.deadline is not None and time.monotonic() >= self.settings.deadline:
-                return
-            time.sleep(0.2)
 
     def _look(self) -> None:
         """Checks workers that have come, forgets workers that are gone."""
