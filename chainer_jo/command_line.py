@@ -43,26 +43,14 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (--help lists the flags)")
 
 
-def reference_parser(description: str) -> Parser:
-    """A parser of ``--preset``, ``--results`` and ``--reference``, for commands with two folders:
-    results computed here, and committed results."""
-    flags = Parser(description=description, allow_abbrev=False)
-    flags.add_argument(
-        "--preset", default="digits", help="name of the subfolder of both folders; default: digits"
-    )
-    flags.add_argument(
-        "--results",
-        type=Path,
-        default=Path("results"),
-        help="folder of your results; default: results",
-    )
-    flags.add_argument(
-        "--reference",
-        type=Path,
-        default=Path("results/reference"),
-        help="folder of the committed results; default: results/reference",
-    )
-    return flags
+def folders_parser(description: str, **folders: str) -> Parser:
+    """A parser of ``--preset`` and of folders, by name and default, with a subfolder a preset."""
+    parser = Parser(description=description, allow_abbrev=False)
+    add = parser.add_argument
+    add("--preset", default="digits", help="name of the subfolder; default: digits")
+    for name, folder in folders.items():
+        add(f"--{name}", type=Path, default=Path(folder), help=f"folder; default: {folder}")
+    return parser
 
 
 def start(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.command_line import exit_codes, print_safely, reference_parser
+from chainer_jo.command_line import exit_codes, folders_parser, print_safely
 from chainer_jo.reproduction import agreement
 from chainer_jo.reproduction.agreement import (
     DIFFERS,
@@ -38,10 +38,8 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
 
     Raises UserError if there is nothing to compare.
     """
-    parser = reference_parser(description)
-    parser.add_argument(
-        "--all", action="store_true", help="show all cells, not only those that differ"
-    )
+    parser = folders_parser(description, results="results", reference="results/reference")
+    parser.add_argument("--all", action="store_true", help="show also cells that agree")
     flags = parser.parse_args(argv)
     computed = flags.results / flags.preset
     committed = flags.reference / _reference_of(flags.preset, flags.reference)
