@@ -190,29 +190,16 @@ def store_is_locked(store):
         return not mine
 
 
-def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
-        ) as other,
-        pytest.raises(UserError, match="none of its workers"),
-    ):
-        work(Machines(other.scheduler_address, tmp_path), RunStore(tmp_path), [BASELINE])
-    (line,) = (line for line in caplog.messages if "no runs for it" in line)
-    assert "tcp://" in line or "inproc://" in line
-    assert "it takes 2 at once in one process" in line and "\n" not in line
-    store = RunStore(tmp_path)
-    for settings, more, against in (
-        (SETTINGS, {"threads": 7}, "its OMP_NUM_THREADS is 1, --threads 7"),
-        (replace(SETTINGS, device="cuda:0"), {}, "needs dask worker --resources GPU=1"),
-        (replace(SETTINGS, engine="stock"), {"precision": "mixed"}, "precision: 'mixed' needs"),
-    ):
-        caplog.clear()
-        with pytest.raises(UserError, match="none of its workers"):
-            work(dask, store, [BASELINE], settings=settings, **more)
-        assert len(caplog.messages) == 2
-        assert all(against in line for line in caplog.messages)
-        assert all(line.count("tcp://") == 1 for line in caplog.messages), "it has no other name"
+@pytest.mark.parametrize("how, against", [
+    ({"threads": 7}, "its OMP_NUM_THREADS is 1, --threads 7"),
+    ({"settings": replace(SETTINGS, engine="stock"), "precision": "mixed"}, "precision: 'mixed' n"),
+])  # fmt: skip
+def test_workers_that_are_not_fit_are_refused_by_name(how, against, dask, tmp_path, caplog):
+    with pytest.raises(UserError, match="none of its workers"):
+        work(dask, RunStore(tmp_path), [BASELINE], **how)
+    assert len(caplog.messages) == 2
+    assert all(against in line and "\n" not in line for line in caplog.messages)
+    assert all(line.count("tcp://") == 1 for line in caplog.messages), "it has no other name"
 
 
 def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch):
@@ -266,26 +253,29 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("given, said", [
-    ({"code": "chainer_jo 0"}, f"it has {re.escape(provenance.code())}, expected chainer_jo 0"),
+    ({"nthreads": 2}, "it takes 2 at once in one process; expected dask worker --nthreads 1"),
+    ({"settings": Settings("cuda:0"), "gpus": 0}, "needs dask worker --resources GPU=1"),
     ({"settings": Settings("cuda:0")}, "no CUDA GPU"),
+    ({"code": "chainer_jo 0"}, f"it has {re.escape(provenance.code())}, expected chainer_jo 0"),
     ({"load_data": partial(open, "none")}, "No such file"),
     ({"fingerprint": "another"}, "its data have fingerprint .*, expected another"),
     ({}, "expected DASK_DISTRIBUTED__WORKER__DAEMON=False"),
 ])  # fmt: skip
 def test_a_worker_says_what_it_lacks(given, said, tmp_path, monkeypatch):
     """Images on disk are decoded by processes, which dask worker forbids by default."""
-    monkeypatch.setattr(cluster, "LabelledData", ImageData)
-    monkeypatch.setattr(cluster, "ImageFiles", np.ndarray)
-    monkeypatch.setattr(ImageData, "train", SimpleNamespace(images=np.zeros(3)), raising=False)
-    state = SimpleNamespace(nthreads=1, total_resources={"GPU": 1})
-    monkeypatch.setattr(cluster, "get_worker", lambda: SimpleNamespace(state=state))
-    daemon = SimpleNamespace(daemon=True)
-    monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
     expected = {
         "code": provenance.code(), "probe": tmp_path / "probe", "load_data": digits.load,
         "fingerprint": digits.load().fingerprint(), "settings": Settings(), "precision": "fp32",
-        "threads": None,
+        "threads": None, "nthreads": 1, "gpus": 1,
     } | given  # fmt: skip
+    gpus = {"GPU": expected.pop("gpus")}
+    state = SimpleNamespace(nthreads=expected.pop("nthreads"), total_resources=gpus)
+    monkeypatch.setattr(cluster, "get_worker", lambda: SimpleNamespace(state=state))
+    daemon = SimpleNamespace(daemon=True)
+    monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
+    monkeypatch.setattr(cluster, "LabelledData", ImageData)
+    monkeypatch.setattr(cluster, "ImageFiles", np.ndarray)
+    monkeypatch.setattr(ImageData, "train", SimpleNamespace(images=np.zeros(3)), raising=False)
     expected["load_data"] = pickle.dumps(expected["load_data"])
     with open(expected["probe"], "w") as held, pytest.raises((UserError, OSError), match=said):
         fcntl.flock(held, fcntl.LOCK_EX)

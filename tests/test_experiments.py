@@ -288,15 +288,6 @@ def test_store_refuses_what_is_not_its_own(tmp_path, study):
         store.result(experiment)
 
 
-def test_a_run_has_one_holder(tmp_path, study):
-    experiment = study.baseline("forward", "symmetric", 0.3, 0)
-    lock = RunStore(tmp_path).lock
-    with lock(experiment) as first, lock(experiment) as second:
-        assert first and not second
-    with RunStore(tmp_path).lock(experiment) as third:
-        assert third
-
-
 def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
     """Without its labels or its log it would stay for good."""
     store, experiment = RunStore(tmp_path), study.baseline("forward", "symmetric", 0.3, 0)
