@@ -33,15 +33,6 @@ from chainer_jo.reproduction.running.starting_labels import PseudoSource
 JOBS_ON_A_GPU = 1
 
 
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Adds the default to the help of flags that take a value and have one."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or isinstance(action.default, bool):
-            return action.help
-        return super()._get_help_string(action)
-
-
 def parse(description: str, argv: list[str] | None, images: ImageSource) -> argparse.Namespace:
     """Parses the command line into one field per flag, with defaults and ``auto`` resolved.
 
@@ -51,13 +42,13 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
     Raises UserError for an unknown flag, or a value that is not what the flag expects.
     """
-    parser = Parser(description=description, allow_abbrev=False, formatter_class=_Help)
+    parser = Parser(description=description, allow_abbrev=False)
     add = parser.add_argument
-    presets = f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits"
+    presets = f"{', '.join(images.presets)}; default: paper with a CUDA GPU, else digits"
     add("--preset", default="auto", help=presets)
     add("--data", help=f"{images.data_help}; default: the preset's")
     add("--trials", type=Limits(int, 1), help="trials of every cell; default: the preset's")
-    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
+    add("--device", default="auto", help="cpu, cuda or cuda:N; default: cuda if available")
     jobs = f"parallel runs; default: one per core on a CPU, {JOBS_ON_A_GPU} on a GPU"
     add("--jobs", type=Limits(int, 1), help=jobs)
     threads = "threads per run on a CPU; default: cores divided by jobs, 1 for very small networks"
@@ -66,17 +57,19 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         "--time-budget",
         type=Limits(float, 0, above=True),
         metavar="MINUTES",
-        help="stop at the end of an epoch (in long ones, of 2,000 steps) with all progress saved",
+        help="stop after MINUTES with all progress saved, at the end of an epoch or of 2,000 steps",
     )
-    engine = "backend of the convolutions; stock: Chainer's own functions"
+    engine = "backend of the convolutions; default: auto; stock: Chainer's own functions"
     add("--engine", default="auto", choices=ENGINES, help=engine)
     graph = "without CUDA graphs on a GPU; same numbers, slower"
     add("--no-graph", dest="graph", action="store_false", help=graph)
-    precision = "mixed: float16 or bfloat16 activations; auto: mixed for half, else fp32"
+    precision = "mixed: float16 or bfloat16 activations; default: mixed for half, else fp32"
     add("--precision", default="auto", choices=("auto", *PRECISIONS), help=precision)
-    add("--results", type=Path, default=Path("results"), help="folder of runs and tables")
-    add("--figures", type=Path, default=Path("figures"), help="folder of figures")
-    add("--seed", type=Limits(int, 0), default=0, help="seed of the first trial; others count up")
+    for name, content in (("results", "runs and tables"), ("figures", "figures")):
+        text = f"folder of {content}; default: {name}"
+        add(f"--{name}", type=Path, default=Path(name), help=text)
+    seed = "seed of the first trial, from which further trials count up; default: 0"
+    add("--seed", type=Limits(int, 0), default=0, help=seed)
     add(
         "--resnet50-weights",
         dest="weights",

@@ -33,6 +33,8 @@ from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import human_labels, labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
+#: Steps between two moments within an epoch at which there may be a checkpoint.
+CHECKPOINT_STEPS = 2000
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
 CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
@@ -147,7 +149,7 @@ class Run:
                 self._trained_on,
                 computing(self.device, self.backend),
                 seconds=settings.snapshot_seconds,
-                steps=settings.snapshot_steps,
+                steps=CHECKPOINT_STEPS,
                 deadline=settings.deadline,
             )
         )

@@ -93,40 +93,37 @@ class Status:
     """
 
     def __init__(self, left: Mapping[Experiment, int]) -> None:
-        self.total = len(left)
-        self.done = 0
-        self.started = time.monotonic()
-        self._live = is_live(sys.stdout)
-        self._next = self.started + INTERVAL
-        self._epochs: dict[Experiment, int] = {}
-        self._begun = {e: e.optimization.epochs - epochs for e, epochs in left.items()}
-        self._counted = dict(self._begun)
+        self._todo, self._left = dict(left), dict(left)
+        self._running: list[Experiment] = []
+        self._total, self._done, self._started = len(left), 0, time.monotonic()
+        self._live, self._next = is_live(sys.stdout), self._started + INTERVAL
 
     def show(self, event: Event) -> None:
         experiment = event.experiment
         if isinstance(event.state, int):
-            self._epochs[experiment] = self._counted[experiment] = event.state
+            if experiment not in self._running:
+                self._running.append(experiment)
+            self._left[experiment] = experiment.optimization.epochs - event.state
             self._draw()
             return
-        self._epochs.pop(experiment, None)
-        self._clear()
+        self._running = [e for e in self._running if e != experiment]
+        self.close()
         if event.state != "paused":
-            self.done += 1
-            self._counted[experiment] = experiment.optimization.epochs
+            self._done += 1
+            self._left[experiment] = 0
         if event.state == "diverged":  # neither its epochs left nor its second step are done
-            second = [e for e in self._begun if e.first_step == experiment]
-            self.total -= len(second)
+            second = [e for e in self._todo if e.first_step == experiment]
+            self._total -= len(second)
             for left_out in (experiment, *second):
-                self._begun.pop(left_out, None)
-        print(
-            f"[{self.done:{len(str(self.total))}}/{self.total}] {experiment.id}: "
-            f"{self._outcome(event)}",
-            flush=True,
-        )
+                self._todo.pop(left_out, None)
+        number = f"{self._done:{len(str(self._total))}}/{self._total}"
+        print(f"[{number}] {experiment.id}: {self._outcome(event)}", flush=True)
         self._draw()
 
     def close(self) -> None:
-        self._clear()
+        """Clears the moving line."""
+        if self._live:
+            print("\r\x1b[K", end="", flush=True)
 
     def _outcome(self, event: Event) -> str:
         result = event.result
@@ -144,25 +141,23 @@ class Status:
             for name, word in {"test": "test", "recovery": "labels"}.items()
             if name in result["last"]
         )
-        return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"
+        return f"{scores} (best > last)  {duration(result['seconds'])}  {self._time_left()}"
 
-    def _left(self) -> str:
-        elapsed = time.monotonic() - self.started
-        left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
-        done = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
+    def _time_left(self) -> str:
+        left = sum(self._left[e] for e in self._todo)
+        done = sum(self._todo.values()) - left
+        elapsed = time.monotonic() - self._started
         return f"about {duration(elapsed / done * left)} left" if left and done else ""
 
     def _draw(self) -> None:
         due = time.monotonic() >= self._next
-        if not self._epochs or not (self._live or due):
+        if not self._running or not (self._live or due):
             return
-        clauses = [
-            f"{e.kind} {e.noise.short} {epoch}/{e.optimization.epochs}"
-            for e, epoch in self._epochs.items()
-        ]
-        if left := self._left():
-            clauses.append(left)
-        line = f"{self.done}/{self.total} | " + " | ".join(clauses)
+        clauses = [f"{self._done}/{self._total}"]
+        for e in self._running:
+            epochs = e.optimization.epochs
+            clauses.append(f"{e.kind} {e.noise.short} {epochs - self._left[e]}/{epochs}")
+        line = " | ".join(filter(None, (*clauses, self._time_left())))
         if self._live:
             # Cut to one row: only the last row of a longer line would be cleared.
             shown = line[: shutil.get_terminal_size().columns - 1]
@@ -170,7 +165,3 @@ class Status:
         else:
             print(line, flush=True)
             self._next = time.monotonic() + INTERVAL
-
-    def _clear(self) -> None:
-        if self._live:
-            print("\r\x1b[K", end="", flush=True)
