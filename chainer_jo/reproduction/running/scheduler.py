@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from bisect import insort
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Protocol
 
 from chainer_jo.errors import Unfinished
@@ -94,47 +91,44 @@ class Queue:
     def __init__(self, experiments: Sequence[Experiment]) -> None:
         self._experiments = experiments
         self._rank = {experiment: rank for rank, experiment in enumerate(experiments)}
-        self._after: dict[Experiment, list[int]] = defaultdict(list)  # ranks of second steps
-        self._later: list[tuple[float, int]] = []  # from when on, rank; a heap
-        self._ready: list[int] = []  # ranks, sorted
-        for rank, experiment in enumerate(experiments):
-            first_step = experiment.first_step
-            (self._after[first_step] if first_step in self._rank else self._ready).append(rank)
+        steps = [e.first_step for e in experiments]
+        self._first = [self._rank.get(step) if step else None for step in steps]
         self._epochs = [e.optimization.epochs for e in experiments]
-        self._left = sum(self._epochs)
         self._chain = list(self._epochs)  # with the longest second step
-        for first_step, ranks in self._after.items():
-            self._chain[self._rank[first_step]] += max(self._epochs[rank] for rank in ranks)
+        for epochs, first in zip(self._epochs, self._first, strict=True):
+            if first is not None:
+                self._chain[first] = max(self._chain[first], self._epochs[first] + epochs)
+        self._begins = dict.fromkeys(range(len(experiments)), 0.0)  # earliest time, by rank
+        self._to_end = set(self._begins)
 
     def __bool__(self) -> bool:
-        return bool(self._ready or self._later)
+        return any(self._first[rank] not in self._to_end for rank in self._begins)
 
     def next(self, places: int) -> Experiment | None:
         """Removes and returns a run that can begin now, None if there is none; ``places`` runs can
         be computed at a time."""
-        while self._later and self._later[0][0] <= time.monotonic():
-            insort(self._ready, heappop(self._later)[1])
-        if not self._ready:
+        now = time.monotonic()
+        due = sorted(rank for rank, begins in self._begins.items() if begins <= now)
+        ready = [rank for rank in due if self._first[rank] not in self._to_end]
+        if not ready:
             return None
-        longest = max(self._ready, key=self._chain.__getitem__)
-        rank = longest if self._chain[longest] * places >= self._left else self._ready[0]
-        self._ready.remove(rank)
-        self._left -= self._epochs[rank]
+        longest = max(ready, key=self._chain.__getitem__)
+        left = sum(self._epochs[rank] for rank in self._begins)
+        rank = longest if self._chain[longest] * places >= left else ready[0]
+        del self._begins[rank]
         return self._experiments[rank]
 
     def put_back(self, experiment: Experiment) -> None:
         """Queues a run again, from `POLL` seconds on."""
-        rank = self._rank[experiment]
-        heappush(self._later, (time.monotonic() + POLL, rank))
-        self._left += self._epochs[rank]
+        self._begins[self._rank[experiment]] = time.monotonic() + POLL
 
     def ended(self, experiment: Experiment, state: str) -> None:
         """Releases the second steps of a run; after a diverged one there is none."""
-        for rank in self._after.pop(experiment, []):
-            if state == "diverged":
-                self._left -= self._epochs[rank]
-            else:
-                insort(self._ready, rank)
+        ended = self._rank[experiment]
+        self._to_end.discard(ended)
+        if state == "diverged":
+            for rank in [rank for rank in self._begins if self._first[rank] == ended]:
+                del self._begins[rank]
 
 
 def compute(
