@@ -312,15 +312,6 @@ def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
     assert names == {"experiment.json", "lock"}
 
 
-def test_half_trains_on_images_of_half_the_size():
-    half, whole = (
-        make_split(Study(p, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
-        for p in (replace(DIGITS, shrink=2), DIGITS)
-    )
-    assert half.train.images.shape[1:] == (4, 4, 1) and half.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(half.train.labels, whole.train.labels)
-
-
 def test_noisy_data_are_shrunk_and_taken_by_class_as_others():
     whole = make_split(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
     sets = [whole.train, *whole.evaluation_sets.values()]
