@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from chainer_jo.cores import usable_cores
 from chainer_jo.data.image_stream import ImageStream
+from chainer_jo.devices import usable_cores
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.method.images import StreamedImages
 from chainer_jo.method.objectives import Classifier, JointObjective

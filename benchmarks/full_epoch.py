@@ -52,7 +52,7 @@ def measure(preset: str, data: str, precision: str, epochs: int, threads: int) -
     experiment = replace(first_step, optimization=optimization)
     with tempfile.TemporaryDirectory() as folder:
         store = RunStore(Path(folder))
-        run = Run(experiment, found.load(), store, Settings(verbose=True))
+        run = Run(experiment, found.load(), store, Settings())
         if run.backend is not None:
             run.backend.set_threads(threads)
         worked = [time.process_time()]

@@ -22,7 +22,7 @@ from label_errors_page import SCORES, Blocks, before, best_of, doubted, mean_of,
 from label_tasks import Task
 
 from chainer_jo import seeds
-from chainer_jo.command_line import ending
+from chainer_jo.command_line import exit_codes
 from chainer_jo.data import cifar10n, source
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
@@ -118,7 +118,7 @@ def compare(
     parser.set_defaults(seeds=[0, 1, 2])
     parser.add_argument("--data", required=True, metavar="CIFAR10", help="as for reproduce/")
     parser.add_argument("--labels", required=True, type=Path, metavar="FILE", help="of people")
-    with ending():
+    with exit_codes():
         options = parser.parse_args(arguments)
         if not options.features:
             raise UserError("--features: left out, expected a file of chainer-jo features")

@@ -49,7 +49,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.command_line import ending  # noqa: E402
+from chainer_jo.command_line import exit_codes  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.relabel.judge import training  # noqa: E402
 from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
@@ -324,7 +324,7 @@ def compare(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    with ending():
+    with exit_codes():
         options = flags_of(list(METHODS)).parse_args(arguments)
         compare(options, Path(__file__).name, tasks_of(options), METHODS, summary)
 

@@ -26,7 +26,7 @@ from label_errors_page import Blocks
 from label_tasks import Task
 from PIL import Image
 
-from chainer_jo.command_line import ending
+from chainer_jo.command_line import exit_codes
 from chainer_jo.data import digits, source
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge.by_features import Axes, ByFeatures
@@ -120,7 +120,7 @@ def summary(blocks: Blocks) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     parser = given_features.flags_of(list(METHODS))
     parser.add_argument("--data", required=True, metavar="CIFAR10", help="as for reproduce/")
-    with ending(), tempfile.TemporaryDirectory() as name:
+    with exit_codes(), tempfile.TemporaryDirectory() as name:
         options = parser.parse_args(arguments)
         tasks = label_tasks.tasks_of(options)
         ours = [task for task in tasks if task.name.startswith("digits")]

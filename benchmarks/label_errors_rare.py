@@ -17,7 +17,7 @@ import numpy as np
 from label_errors import CLEANLAB, RELABEL, Methods, SameNetworks, Verdict
 from label_errors_page import SCORES, Blocks, mean_of, percent, table
 
-from chainer_jo.command_line import ending
+from chainer_jo.command_line import exit_codes
 
 SEEDS = [301, 302]
 NETWORKS = SameNetworks()
@@ -79,7 +79,7 @@ KEYS = "average_precision", "f1"
 def main(arguments: list[str] | None = None) -> None:
     parser = given_features.flags_of(list(METHODS))
     parser.set_defaults(seeds=SEEDS)
-    with ending():
+    with exit_codes():
         options = parser.parse_args(arguments)
         tasks = label_tasks.rare_errors_tasks(options.features)
         tasks = [task for task in tasks if not options.tasks or task.name in options.tasks]

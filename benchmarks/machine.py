@@ -10,7 +10,7 @@ from importlib import metadata
 import numpy
 from threadpoolctl import threadpool_limits
 
-from chainer_jo.cores import usable_cores
+from chainer_jo.devices import usable_cores
 from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cpu.buffers import Buffers
 from chainer_jo.engine.interface import Unavailable

@@ -30,8 +30,8 @@ import chainer  # noqa: E402
 import machine  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from chainer_jo.cores import usable_cores  # noqa: E402
 from chainer_jo.data import source  # noqa: E402
+from chainer_jo.devices import usable_cores  # noqa: E402
 from chainer_jo.method import noise  # noqa: E402
 from chainer_jo.relabel.read import label_table  # noqa: E402
 from chainer_jo.relabel.show.outcome import choice_in_words  # noqa: E402

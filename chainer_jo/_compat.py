@@ -118,7 +118,7 @@ def cupy_as_chainer_knows_it() -> Iterator[None]:
 @contextmanager
 def known_dtype() -> Iterator[None]:
     """Hides a CHAINER_DTYPE that Chainer refuses with a traceback during its import;
-    `command_line.ending` refuses it in one line."""
+    `command_line.exit_codes` refuses it in one line."""
     dtype = os.environ.get("CHAINER_DTYPE")
     if dtype not in (None, "float16", "float32", "float64", "mixed16"):
         os.environ["CHAINER_DTYPE"] = "float32"

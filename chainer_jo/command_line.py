@@ -43,38 +43,20 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (--help lists the flags)")
 
 
-def at_least(least: int, flag: str, value: int | None) -> None:
-    """Raises UserError if the value of a flag is smaller."""
-    if value is not None and value < least:
-        raise UserError(f"--{flag} {value}: expected at least {least}")
-
-
-def reference_parser(description: str) -> Parser:
-    """A parser of ``--preset``, ``--results`` and ``--reference``, for commands with two folders:
-    results computed here, and committed results."""
-    flags = Parser(description=description, allow_abbrev=False)
-    flags.add_argument(
-        "--preset", default="digits", help="name of the subfolder of both folders; default: digits"
-    )
-    flags.add_argument(
-        "--results",
-        type=Path,
-        default=Path("results"),
-        help="folder of your results; default: results",
-    )
-    flags.add_argument(
-        "--reference",
-        type=Path,
-        default=Path("results/reference"),
-        help="folder of the committed results; default: results/reference",
-    )
-    return flags
+def folders_parser(description: str, **folders: str) -> Parser:
+    """A parser of ``--preset`` and of folders, by name and default, with a subfolder a preset."""
+    parser = Parser(description=description, allow_abbrev=False)
+    add = parser.add_argument
+    add("--preset", default="digits", help="name of the subfolder; default: digits")
+    for name, folder in folders.items():
+        add(f"--{name}", type=Path, default=Path(folder), help=f"folder; default: {folder}")
+    return parser
 
 
 def start(
     read: Callable[[], argparse.Namespace], work: Callable[[argparse.Namespace], None]
 ) -> None:
-    """Runs a command that computes; ends the process as `ending` does.
+    """Runs a command that computes; ends the process as `exit_codes` does.
 
     Parameters
     ----------
@@ -91,7 +73,7 @@ def start(
             return "the same command starts again from the beginning"
         return resume_hint(getattr(flags, "fresh", False))
 
-    with ending(hint):
+    with exit_codes(hint):
         flags = read()
         work(flags)
 
@@ -103,7 +85,7 @@ def resume_hint(fresh: bool = False) -> str:
 
 
 @contextlib.contextmanager
-def ending(hint: Callable[[], str] = str) -> Iterator[None]:
+def exit_codes(hint: Callable[[], str] = str) -> Iterator[None]:
     """Ends a process with 2 and one line for bad input, with 130 if it is interrupted, and with 1
     if nobody reads its output.
 
@@ -112,7 +94,7 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
     hint : instruction to resume the command; "" if the command saves no progress.
     """
     try:
-        with written():
+        with flushed_output():
             if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
                 raise UserError(
                     f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
@@ -139,12 +121,12 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
 
 def _end(code: int, line: str, hint: str = "") -> NoReturn:
     if line:
-        say("; ".join(filter(None, (line, hint))), file=sys.stderr, flush=True)
+        print_safely("; ".join(filter(None, (line, hint))), file=sys.stderr, flush=True)
     sys.exit(code)
 
 
 @contextlib.contextmanager
-def written() -> Iterator[None]:
+def flushed_output() -> Iterator[None]:
     """Flushes standard output at the end, or raises BrokenPipeError; characters that the locale's
     encoding lacks become question marks. Closed streams are replaced by the null device, and a
     standard error or terminal that takes no more ends no work."""
@@ -170,7 +152,7 @@ def written() -> Iterator[None]:
         sys.stdout.flush()
 
 
-def say(*words: object, **options: Any) -> None:
+def print_safely(*words: object, **options: Any) -> None:
     """`print`, `escaped` except for tabs and line ends."""
     print(*(escaped(word, "\t\n") for word in words), **options)
 

@@ -30,7 +30,7 @@ parser.add_argument("--device", default="cuda", help="cuda (default), cuda:N or 
 def work(flags):
     """Trains both steps, and writes the corrected labels of the training images."""
     images, store = read_sets(flags.data).train, RunStore(flags.out)
-    names, settings = np.array(images.class_names), Settings(flags.device, verbose=True)
+    names, settings = np.array(images.class_names), Settings(flags.device)
     pixels = np.stack([decode(file, flags.side, flags.side) for file in images.files()])
     labelled = Labelled(pixels, images.labels, np.full_like(images.labels, UNKNOWN))
     rows, held_out = split(images.labels, len(names), np.random.default_rng(0))
@@ -39,7 +39,8 @@ def work(flags):
     preset = replace(PAPER, time_scale=flags.epochs / 200, real_noise=PARAMETERS)
     second = Study(preset, "own").joint("real", 0.0, trial=0)
     for step in (second.first_step, second):
-        print(step.id, execute(step, store, data, settings)[0])
+        state, _ = execute(step, store, data, settings, lambda run: print(run.log[-1], flush=True))
+        print(step.id, state)
     corrected = names[store.soft_labels(second.first_step).argmax(axis=1)]
     with (flags.out / "labels.csv").open("w", newline="") as file:
         write(file, {"path": images.paths[rows], "label": corrected})

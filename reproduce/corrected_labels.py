@@ -1,6 +1,5 @@
 """Corrected labels: twenty training images with their noisy, true and corrected labels."""
 
-from chainer_jo.data.source import find
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.tables_and_figures.corrected_labels import CorrectedLabelsFigure
@@ -11,8 +10,7 @@ def figure(study: Study) -> CorrectedLabelsFigure:
     """Figure of trial 0, at the headline's noise rate or, if the study lacks it, the first rate."""
     rates = study.noise_rates or (NOISE_RATE,)
     rate = NOISE_RATE if NOISE_RATE in rates else rates[0]
-    load = study.load or find(study.data).load
-    return CorrectedLabelsFigure(10, study.first_step("symmetric", rate, 0), load)
+    return CorrectedLabelsFigure(10, study.first_step("symmetric", rate, 0), study.loader)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 sys.path += [str(ROOT / folder) for folder in ("benchmarks", "reproduce", "tools")]
 
 # Before any test imports chainer: see chainer_jo._compat.
-from chainer_jo.cores import usable_cores  # noqa: E402
+from chainer_jo.devices import usable_cores  # noqa: E402
 from chainer_jo.engine.backend import choose_backend, use_backend  # noqa: E402
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fork_server import Forked
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -37,11 +36,12 @@ def environment(*folders: Path, **variables: object) -> dict[str, str]:
 
 def start(command: Sequence[object], **options: Any) -> subprocess.Popen:
     """A process whose output is kept, with options of `subprocess.Popen`; ``env`` is
-    `environment`'s by default. A command that begins with a script is run by `fork_server`."""
+    `environment`'s by default. A command may begin with a script."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     words = [str(word) for word in command]
-    kind = Forked if words[0].endswith(".py") else subprocess.Popen
-    return kind(words, text=True, **{"env": environment(), **pipes, **options})
+    python = [sys.executable] if words[0].endswith(".py") else []
+    options = {"env": environment(), **pipes, **options}
+    return subprocess.Popen([*python, *words], text=True, **options)
 
 
 def finish(

@@ -4,31 +4,33 @@ import fcntl
 import json
 import os
 import pickle
+import re
 import runpy
 import subprocess
 import sys
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import script_runs
 from here import Here
-from processes import HERE, environment
+from processes import HERE, environment, wait_until
 from script_runs import SMALL, table1
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY
 
 from chainer_jo.data import digits
+from chainer_jo.data.labelled_data import Labelled
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
 from chainer_jo.reproduction.commands import app
 from chainer_jo.reproduction.running import provenance
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.scheduler import compute
 from chainer_jo.reproduction.running.store import RunStore
 
 distributed = pytest.importorskip("distributed")
@@ -42,18 +44,6 @@ LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_
 SETTINGS = Settings(snapshot_seconds=0)
 #: As docs/cluster.md has it: whoever connects can run code.
 ON_LOOPBACK = ("--host=127.0.0.1", "--dashboard-address=127.0.0.1:0", "--no-dashboard")
-
-
-@dataclass(frozen=True)
-class OnlyIn:
-    """Loads digits in one process alone."""
-
-    process: int
-
-    def __call__(self):
-        if os.getpid() != self.process:
-            raise UserError("not on this machine")
-        return digits.load()
 
 
 class Machines:
@@ -107,29 +97,17 @@ def dask(tmp_path_factory):
 def local(tmp_path_factory):
     """Results of the same runs in this process."""
     store = RunStore(tmp_path_factory.mktemp("local"))
-    Scheduler(store, Here(store, digits.load, SETTINGS, 2, 1)).work(EXPERIMENTS)
+    compute(EXPERIMENTS, Here(store, digits.load, SETTINGS, 2, 1))
     return outcome(store.root)
 
 
-def work(dask, store, experiments, load_data=digits.load, on_event=lambda event: None):
-    pool = Cluster(dask.address, store, load_data, SETTINGS, 1)
-    return Scheduler(store, pool, on_event).work(experiments)
-
-
-def test_nothing_here_listens_to_the_network(dask):
-    psutil = pytest.importorskip("psutil", reason="extra test")
-    with distributed.Client(dask.address) as client:
-        client.wait_for_workers(2)
-        processes = [psutil.Process(), *(psutil.Process(w.pid) for w in dask.workers)]
-        listening = [
-            {c.laddr.ip for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
-            for process in processes
-        ]
-    assert listening == [{"127.0.0.1"}] * len(processes)
+def work(dask, store, experiments, on_event=lambda event: None, settings=SETTINGS, **more):
+    with Cluster(dask.address, store, digits.load, settings, **more) as pool:
+        return compute(experiments, pool, on_event)
 
 
 def test_killed_workers_change_nothing(dask, local, tmp_path):
-    """Both are killed, one after the other; neither they nor those after them can load the data."""
+    """Both are killed, one after the other."""
     events = []
 
     def kill(event):
@@ -140,14 +118,13 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
             dask.start()
             dask.start()
 
-    load_data = OnlyIn(os.getpid())
-    assert work(dask, RunStore(tmp_path), EXPERIMENTS, load_data, kill)
+    assert work(dask, RunStore(tmp_path), EXPERIMENTS, kill, threads=1)
     assert outcome(tmp_path) == local
 
 
 @pytest.mark.usefixtures("preset")
 def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys):
-    monkeypatch.delattr(app, "LocalPool")  # nothing is computed here
+    monkeypatch.setattr(app.LocalPool, "submit", None)  # nothing is computed here
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps({"address": dask.address}))
     assert script_runs.run(table1, tmp_path, *SMALL, "--seed", "7", "--cluster", str(file)) == 0
@@ -156,12 +133,10 @@ def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys)
     assert {run.rsplit("-s", 1)[1].split("-")[0] for cell in runs for run in cell["runs"]} == {"7"}
 
 
-@pytest.mark.parametrize("lost", ["result", "verdict", "data"])
-def test_what_is_lost_with_its_worker_is_asked_for_or_sent_again(lost, tmp_path, monkeypatch):
-    """A run's first result, before anybody can fetch it; what a worker says of itself; and data
-    that are on their way to it."""
+@pytest.mark.parametrize("lost", ["result", "verdict"])
+def test_what_is_lost_with_its_worker_is_asked_for_again(lost, tmp_path, monkeypatch):
+    """A run's first result, before anybody can fetch it, and what a worker says of itself."""
     killed, verdict = [], Cluster._verdict
-    send = distributed.scheduler.scatter_to_workers
 
     def kill_first():
         if not killed:
@@ -180,19 +155,12 @@ def test_what_is_lost_with_its_worker_is_asked_for_or_sent_again(lost, tmp_path,
         kill_first()
         return verdict(pool, answer)
 
-    async def lost_data(workers, data, **kwargs):
-        kill_first()
-        return await send(workers, data, **kwargs)
-
     if lost == "verdict":
         monkeypatch.setattr(Cluster, "_verdict", lost_verdict)
-    elif lost == "data":
-        monkeypatch.setattr(distributed.scheduler, "scatter_to_workers", lost_data)
     store = RunStore(tmp_path / "results")
     with machines_in(tmp_path, KillOnAnswer()) as machines:
         machines.start()
-        load_data = OnlyIn(os.getpid()) if lost == "data" else digits.load
-        assert work(machines, store, [BASELINE], load_data)
+        assert work(machines, store, [BASELINE])
     assert killed and store.result(BASELINE)["state"] == "finished"
 
 
@@ -206,7 +174,7 @@ def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
 
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            work(dask, store, [LONG], on_event=interrupt)
+            work(dask, store, [LONG], interrupt)
     assert epochs[1] > epochs[0]
     with distributed.Client(dask.address) as client:
         for _ in range(100):
@@ -221,39 +189,30 @@ def store_is_locked(store):
         return not mine
 
 
-def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
-        ) as other,
-        pytest.raises(UserError, match="none of its workers"),
-    ):
-        work(Machines(other.scheduler_address, tmp_path), RunStore(tmp_path), [BASELINE])
-    (line,) = (line for line in caplog.messages if "no runs for it" in line)
-    assert "tcp://" in line or "inproc://" in line
-    assert "it takes 2 at once in one process" in line and "\n" not in line
-    store = RunStore(tmp_path)
-    for settings, more, against in (
-        (SETTINGS, {"threads": 7}, "its OMP_NUM_THREADS is 1, --threads 7"),
-        (replace(SETTINGS, device="cuda:0"), {}, "needs dask worker --resources GPU=1"),
-        (replace(SETTINGS, engine="stock"), {"precision": "mixed"}, "precision: 'mixed' needs"),
-    ):
-        caplog.clear()
-        pool = Cluster(dask.address, store, digits.load, settings, **more)
-        with pytest.raises(UserError, match="none of its workers"):
-            Scheduler(store, pool).work([BASELINE])
-        assert len(caplog.messages) == 2
-        assert all(against in line for line in caplog.messages)
-        assert all(line.count("tcp://") == 1 for line in caplog.messages), "it has no other name"
+@pytest.mark.parametrize("how, against", [
+    ({"threads": 7}, "its OMP_NUM_THREADS is 1, --threads 7"),
+    ({"settings": replace(SETTINGS, engine="stock"), "precision": "mixed"}, "precision: 'mixed' n"),
+])  # fmt: skip
+def test_workers_that_are_not_fit_are_refused_by_name(how, against, dask, tmp_path, caplog):
+    with pytest.raises(UserError, match="none of its workers"):
+        work(dask, RunStore(tmp_path), [BASELINE], **how)
+    assert len(caplog.messages) == 2
+    assert all(against in line and "\n" not in line for line in caplog.messages)
+    assert all(line.count("tcp://") == 1 for line in caplog.messages), "it has no other name"
 
 
 def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch):
     """A worker that the second refuses keeps what the first has told Dask of it."""
     with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as first:
+        wait_until(lambda: first.places == 2)
         fit = list(first._workers)
-    assert fit
-    monkeypatch.setattr(Cluster, "_against", lambda _, info: "no" if info["id"] == fit[0] else "")
+    prepare, objection = Cluster._prepare, Future()
+    objection.set_result("no")
+    monkeypatch.setattr(
+        Cluster, "_prepare", lambda *of: objection if of[1] == fit[0] else prepare(*of)
+    )
     with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as second:
+        wait_until(lambda: second.places == 1)
         refused = [address for address, taken in second._workers.items() if taken is False]
         assert len(refused) == 1
         run = second._client.submit(
@@ -261,15 +220,6 @@ def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch)
         )
         with pytest.raises(TimeoutError):
             run.result(timeout=3)
-
-
-def test_data_that_the_script_itself_loads_are_sent(dask, tmp_path, monkeypatch):
-    def load():
-        return digits.load()
-
-    load.__module__, load.__qualname__ = "__main__", "load_of_the_script"
-    monkeypatch.setattr(sys.modules["__main__"], "load_of_the_script", load, raising=False)
-    assert work(dask, RunStore(tmp_path), [BASELINE], load)
 
 
 RULE = """
@@ -301,43 +251,38 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
         assert store.result(run)["state"] == "finished"
 
 
-@pytest.fixture
-def verdict(tmp_path):
-    """What a worker that is asked whether it can take runs has against it."""
-
-    def call(load_data=digits.load, code=None, fingerprint="", **settings):
-        with open(tmp_path / "probe", "w") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            data = tmp_path / "probe", pickle.dumps(load_data), fingerprint
-            how = Settings(**settings), "fp32", None, None
-            return cluster.prepare("place", code or provenance.code(), *data, *how)
-
-    return call
-
-
-def test_other_code_and_a_worker_without_a_gpu_are_refused(verdict, tmp_path):
-    assert verdict(code="chainer_jo 0") == f"it has {provenance.code()}, expected chainer_jo 0"
-    assert "no CUDA GPU" in verdict(device="cuda:0")
-    # A worker that lacks the file of the data is sent them; another verdict would be for good.
-    for error in (OnlyIn(0), partial(open, tmp_path / "none"), partial(open, tmp_path / "probe/x")):
-        assert verdict(error) == cluster.NO_DATA
-
-
-def test_a_worker_that_may_start_no_processes_decodes_no_images(verdict, monkeypatch):
-    """As dask worker is without its own setting."""
-    monkeypatch.setattr(cluster, "_on_disk", lambda data: True)
+@pytest.mark.parametrize("given, said", [
+    ({"nthreads": 2}, "it takes 2 at once in one process; expected dask worker --nthreads 1"),
+    ({"settings": Settings("cuda:0"), "gpus": 0}, "needs dask worker --resources GPU=1"),
+    ({"settings": Settings("cuda:0")}, "no CUDA GPU"),
+    ({"code": "chainer_jo 0"}, f"it has {re.escape(provenance.code())}, expected chainer_jo 0"),
+    ({"load_data": partial(open, "none")}, "No such file"),
+    ({"fingerprint": "another"}, "its data have fingerprint .*, expected another"),
+    ({}, "expected DASK_DISTRIBUTED__WORKER__DAEMON=False"),
+])  # fmt: skip
+def test_a_worker_says_what_it_lacks(given, said, tmp_path, monkeypatch):
+    """Images on disk are decoded by processes, which dask worker forbids by default."""
+    expected = {
+        "code": provenance.code(), "probe": tmp_path / "probe", "load_data": digits.load,
+        "fingerprint": digits.load().fingerprint(), "settings": Settings(), "precision": "fp32",
+        "threads": None, "nthreads": 1, "gpus": 1,
+    } | given  # fmt: skip
+    gpus = {"GPU": expected.pop("gpus")}
+    state = SimpleNamespace(nthreads=expected.pop("nthreads"), total_resources=gpus)
+    monkeypatch.setattr(cluster, "get_worker", lambda: SimpleNamespace(state=state))
     daemon = SimpleNamespace(daemon=True)
     monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
-    against = verdict(fingerprint=digits.load().fingerprint())
-    assert "expected DASK_DISTRIBUTED__WORKER__DAEMON=False" in against
+    monkeypatch.setattr(Labelled, "on_disk", True)
+    expected["load_data"] = pickle.dumps(expected["load_data"])
+    with open(expected["probe"], "w") as held, pytest.raises((UserError, OSError), match=said):
+        fcntl.flock(held, fcntl.LOCK_EX)
+        cluster.prepare("place", **expected)
 
 
 def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
     with machines_in(tmp_path) as machines:
         settings = replace(SETTINGS, deadline=time.monotonic())
-        store = RunStore(tmp_path / "results")
-        pool = Cluster(machines.address, store, digits.load, settings)
-        assert not Scheduler(store, pool, deadline=settings.deadline).work([BASELINE])
+        assert not work(machines, RunStore(tmp_path / "results"), [BASELINE], settings=settings)
 
 
 @pytest.mark.parametrize("deadline", [None, 100.0])
@@ -365,13 +310,15 @@ def probe_of(store):
 
 
 def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
-    assert "cannot write to" in cluster.against_folder(tmp_path / "not there")
+    with pytest.raises(UserError, match="cannot write to"):
+        cluster.check_folder(tmp_path / "not there")
     probe, held = probe_of(RunStore(tmp_path))
-    assert cluster.against_folder(probe) == ""
+    cluster.check_folder(probe)
     held.close()
     assert not list(tmp_path.iterdir())
     probe.touch()
-    assert "do not hold between machines" in cluster.against_folder(probe)
+    with pytest.raises(UserError, match="do not hold between machines"):
+        cluster.check_folder(probe)
     with pytest.raises(UserError, match=r"^cannot lock .*/x/lock-\w+: Not a directory$"):
         probe_of(RunStore(probe / "x"))
 
@@ -382,19 +329,22 @@ def test_nobody_but_the_script_itself_makes_a_folder_pass_for_shared(tmp_path, m
     (probe, held), (_, of_another) = (probe_of(RunStore(tmp_path)) for _ in range(2))
     held.close()  # as if on another machine
     probe.touch()
-    lock, answers = fcntl.flock, []
+    lock, looks = fcntl.flock, []
+
+    def refused():
+        with pytest.raises(UserError, match="do not hold between machines"):
+            cluster.check_folder(probe)
 
     def two_at_a_time(file, how):
         lock(file, how)
-        if not answers:
-            answers.append("")
-            answers[0] = cluster.against_folder(probe)
+        looks.append(how)
+        if len(looks) == 1:
+            refused()
 
     with of_another, monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", two_at_a_time)
-        answers.append(cluster.against_folder(probe))
-    assert all("do not hold between machines" in answer for answer in answers), answers
-    assert len(answers) == 2
+        refused()
+    assert len(looks) == 2
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "", "host", "http://host:8786"])

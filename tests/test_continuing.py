@@ -4,12 +4,9 @@ import contextlib
 import json
 import os
 import random
-import re
 import shutil
 import signal
-import sys
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -28,8 +25,8 @@ from chainer_jo.method.extensions import Paused
 from chainer_jo.reproduction.running import provenance, worker
 from chainer_jo.reproduction.running.provenance import collect, other_code
 from chainer_jo.reproduction.running.run import Run, Settings
-from chainer_jo.reproduction.running.runner import UNKNOWN, Cost
 from chainer_jo.reproduction.running.scheduler import pending, remove_temporaries, with_first_steps
+from chainer_jo.reproduction.running.status import UNKNOWN, Cost
 from chainer_jo.reproduction.running.store import RunStore
 
 EXPERIMENTS = [
@@ -46,7 +43,7 @@ import chainer_jo
 from chainer_jo.data import digits
 from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.scheduler import compute
 from chainer_jo.reproduction.running.store import RunStore
 from here import Here
 from test_continuing import EXPERIMENTS
@@ -56,7 +53,8 @@ if __name__ == "__main__":
     def show(e):
         written = (store.folder(e.experiment) / "result.json").stat().st_mtime_ns if e.result else 0
         print(e.experiment.id, e.state, written, flush=True)
-    Scheduler(store, pool, show).work(EXPERIMENTS)
+    with pool:
+        compute(EXPERIMENTS, pool, show)
 """
 
 
@@ -173,38 +171,30 @@ def begun(begun_once, tmp_path):
     return store, store.snapshot(EXPERIMENTS[2])
 
 
-def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
-    """However often this code pauses it, and whichever of the two ends it."""
+def test_a_run_says_all_code_devices_and_versions_that_computed_it(tmp_path, monkeypatch):
+    """However often this code pauses it, and whichever of the two ends it. Its seconds tell nothing
+    of either device."""
     store, alone = RunStore(tmp_path / "mixed"), RunStore(tmp_path / "alone")
-    paused(alone)
-    assert other_code([finish(alone)]) == ""
-    with monkeypatch.context() as patch:
-        patch.setattr(provenance, "sources_digest", lambda: "another")
-        patch.setattr(provenance, "COMMIT", "c1")
-        paused(store)
-    paused(store)
-    mixed = finish(store)
-    assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
-    assert collect(store.root)["sources"] == sorted([provenance.sources_digest(), "another"])
-    assert "c1" in collect(store.root)["commits"]
-    monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
-    assert "1 of 1" in other_code([mixed])
-
-
-def test_a_run_says_all_devices_and_versions_that_computed_it(tmp_path, monkeypatch):
-    """Its seconds tell nothing of either device."""
-    store, version = RunStore(tmp_path), provenance.metadata.version
+    version = provenance.metadata.version
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "device_name", lambda device: "another")
+        paused(alone)
+        patch.setattr(provenance, "sources_digest", lambda: "another")
+        patch.setattr(provenance, "COMMIT", "c1")
         patch.setattr(provenance.metadata, "version", lambda name: f"{version(name)}.other")
         paused(store)
-    mixed = finish(store)
+    assert other_code([finish(alone)]) == "", "another device is no other code"
+    paused(store)
+    mixed, found = finish(store), collect(store.root)
+    assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
     here = mixed["provenance"]["device"]
-    assert collect(tmp_path)["devices"] == sorted([here, "another"])
-    versions = [each["numpy"] for each in collect(tmp_path)["versions"]]
-    assert versions == [version("numpy"), f"{version('numpy')}.other"]
-    assert other_code([mixed]) == ""
+    assert found["sources"] == sorted([provenance.sources_digest(), "another"])
+    assert "c1" in found["commits"] and found["devices"] == sorted([here, "another"])
+    numpy = version("numpy")
+    assert [each["numpy"] for each in found["versions"]] == [numpy, f"{numpy}.other"]
     assert Cost.of(store, [EXPERIMENTS[1]], here, guess=None).basis == UNKNOWN
+    monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
+    assert "1 of 1" in other_code([mixed])
 
 
 def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
@@ -257,13 +247,6 @@ def test_a_snapshot_without_a_part_or_with_another_array_is_refused(begun, part,
         finish(store, EXPERIMENTS[2])
 
 
-def test_snapshots_hold_no_pickles(begun, tmp_path):
-    """Chainer's serializer would pickle a None."""
-    for path in (begun[1], paused(RunStore(tmp_path))):
-        with np.load(path, allow_pickle=False) as archive:
-            assert all(archive[name].dtype != object for name in archive.files)
-
-
 @pytest.mark.parametrize("part", [
     "data", "codes", "updater/labels/labels", "updater/iteration",
     "updater/model:main/predictor/conv/W",
@@ -276,25 +259,6 @@ def test_what_is_pickled_in_a_snapshot_does_not_run(begun, tmp_path, part):
     with pytest.raises(UserError, match=said) as caught:
         finish(store, EXPERIMENTS[2])
     assert not mark.exists() and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("verbose", [(False, True), (True, False)])
-def test_what_is_shown_may_change_when_a_run_goes_on(tmp_path, monkeypatch, capsys, verbose):
-    """As with another --jobs: nothing is said of states that the snapshot lacks, or has too many
-    of, and the table goes on."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    with store.lock(experiment):
-        now = Settings(deadline=time.monotonic(), snapshot_seconds=0, verbose=verbose[0])
-        with pytest.raises(Paused):
-            Run(experiment, digits.load(), store, now).finish()
-        shown = capsys.readouterr().out
-        assert shown.count("epoch ") == verbose[0]
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            Run(experiment, digits.load(), store, Settings(verbose=verbose[1])).finish()
-    rows = re.findall(r"^(?:\033\[\d?[AJ])*\d+ {9}", capsys.readouterr().out, re.MULTILINE)
-    assert len(rows) == verbose[1] * len(store.log(experiment))
 
 
 class Killed(Exception):

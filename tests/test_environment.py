@@ -112,14 +112,6 @@ def umask():
     os.umask(before)
 
 
-@pytest.mark.parametrize("mask, mode", [(0o077, 0o600), (0o002, 0o664)])
-def test_permissions_of_files_follow_from_the_umask(mask, mode, data, tmp_path, umask, cache):
-    umask(mask)
-    assert run(*by_features(data, tmp_path / "out")[len(RELABEL) - 1 :]) == 0
-    written = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()}
-    assert {"labels.csv", "report.html"} < set(written) and set(written.values()) == {mode}
-
-
 def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_path, umask):
     """Neither the file before nor a name that is taken decides."""
     path = tmp_path / "file"
@@ -204,8 +196,6 @@ def test_a_terminal_takes_no_orders_from_names(tmp_path, cache, capsys, monkeypa
     assert f"b{SHOWN[:-2]}c" in said.out and f"{SHOWN}/out/labels.csv" in said.out
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", said.out)
     assert f"b{ORDERS[:-1]}c" in (out / "labels.csv").read_text(encoding="utf-8")
-    assert run("predict", out / "none") == 2
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", capsys.readouterr().err)
     arrays, paths = dict(np.load(data / "features.npz")), [f"{ORDERS}{i}" for i in range(60)]
     np.savez(tmp_path / "f.npz", **arrays | {"paths": paths})
     for terminal, shown in ((True, SHOWN), (False, ORDERS)):

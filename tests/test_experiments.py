@@ -1,6 +1,7 @@
 """Descriptions, the store, presets: what is run, and where it is kept."""
 
 import json
+import math
 import os
 from dataclasses import replace
 
@@ -62,20 +63,21 @@ def test_no_noise_is_one_run_whatever_its_kind():
     assert Noise("symmetric", 0.0) == Noise("asymmetric", 0.0) == Noise()
 
 
-@pytest.mark.parametrize("description", [{"seed": 1}, {"colour": "red"}, [], {"data": 3}])
-def test_damaged_description_is_refused(description):
-    with pytest.raises(UserError):
-        Experiment.from_dict(description)
-
-
 @pytest.mark.parametrize("make", [
+    lambda: Experiment.from_dict({"seed": 1}),
+    lambda: Experiment.from_dict({"colour": "red"}),
+    lambda: Experiment.from_dict([]),
+    lambda: Experiment.from_dict({"data": 3}),
     lambda: Noise("symmetric", 1.5),
     lambda: Noise("pink", 0.1),
     lambda: Optimization(0, 0.1),
+    lambda: Optimization(1.5, 0.1),
     lambda: Optimization(1, 0.0),
+    lambda: Optimization(1, math.nan),
+    lambda: Optimization(1, math.inf),
 ])  # fmt: skip
-def test_impossible_values_are_refused(make):
-    with pytest.raises(UserError, match="expected"):
+def test_damaged_descriptions_and_impossible_values_are_refused(make):
+    with pytest.raises(UserError, match="expected|description of a run"):
         make()
 
 
@@ -141,8 +143,7 @@ def test_steps_of_a_trial_start_from_different_weights_and_baselines_as_the_seco
         STUDY.baseline("cross_entropy", "symmetric", 0.5, 0),
         STUDY.baseline("forward", "symmetric", 0.5, 0),
     )
-    runs = [Run(e, digits.load(), RunStore(tmp_path), Settings(engine="stock")) for e in described]
-    first, *baselines = (run.model.predictor.conv.W.array for run in runs)
+    first, *baselines = (built(e, tmp_path).model.predictor.conv.W.array for e in described)
     assert (first != baselines[0]).all()
     np.testing.assert_array_equal(*baselines)
 
@@ -212,9 +213,9 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
             param.array[...] = 0
 
     monkeypatch.setattr(BestEpoch, "restore", nothing_learnt)
-    store, baseline = RunStore(tmp_path), STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
-    run = Run(baseline, digits.load(), store, Settings(engine="stock"))
-    result, log = run.finish(), store.log(baseline)
+    baseline = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+    run = built(baseline, tmp_path)
+    result, log = run.finish(), run.store.log(baseline)
     for score, entry in (("best", max(log, key=lambda e: e["validation"])), ("last", log[-1])):
         assert (result[score]["epoch"], result[score]["test"]) == (entry["epoch"], entry["test"])
     first_class = (run.split.train.true_labels == 0).mean()
@@ -287,15 +288,6 @@ def test_store_refuses_what_is_not_its_own(tmp_path, study):
         store.result(experiment)
 
 
-def test_a_run_has_one_holder(tmp_path, study):
-    experiment = study.baseline("forward", "symmetric", 0.3, 0)
-    lock = RunStore(tmp_path).lock
-    with lock(experiment) as first, lock(experiment) as second:
-        assert first and not second
-    with RunStore(tmp_path).lock(experiment) as third:
-        assert third
-
-
 def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
     """Without its labels or its log it would stay for good."""
     store, experiment = RunStore(tmp_path), study.baseline("forward", "symmetric", 0.3, 0)
@@ -317,15 +309,6 @@ def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
     store.delete(experiment)
     names = {path.name for path in store.folder(experiment).iterdir()}
     assert names == {"experiment.json", "lock"}
-
-
-def test_half_trains_on_images_of_half_the_size():
-    half, whole = (
-        make_split(Study(p, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
-        for p in (replace(DIGITS, shrink=2), DIGITS)
-    )
-    assert half.train.images.shape[1:] == (4, 4, 1) and half.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(half.train.labels, whole.train.labels)
 
 
 def test_noisy_data_are_shrunk_and_taken_by_class_as_others():

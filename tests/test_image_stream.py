@@ -152,11 +152,11 @@ SCRIPT = """
 import itertools, pathlib, sys, time
 from contextlib import closing
 from chainer_jo.child_processes import in_order
-from chainer_jo.command_line import ending
+from chainer_jo.command_line import exit_codes
 from chainer_jo.data.image_stream import ImageStream
 
 if __name__ == "__main__":
-    with ending(), closing(ImageStream(4, resize=16, crop=12, workers=2)) as stream:
+    with exit_codes(), closing(ImageStream(4, resize=16, crop=12, workers=2)) as stream:
         kind, *paths = sys.argv[1:]
         decoded = stream.batches(itertools.repeat(paths))
         slept = in_order(time.sleep, itertools.repeat(0.01, 10_000), 2, 32)

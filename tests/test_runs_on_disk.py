@@ -12,7 +12,7 @@ from here import Here
 from test_clothing1m_report import ended, first_step_ended, flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
 
-from chainer_jo import cores
+from chainer_jo import devices
 from chainer_jo.data import clothing1m
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.labelled_data import UNKNOWN
@@ -29,7 +29,7 @@ from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL
 from chainer_jo.reproduction.running import worker
 from chainer_jo.reproduction.running.run import Run, Settings, make_network
-from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.scheduler import compute
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 def work(store, data, experiment):
     """Brings a run and its first step to an end; gives the events."""
     events, pool = [], Here(store, lambda: data, SETTINGS, 1, threads=1)
-    assert Scheduler(store, pool, events.append).work([experiment])
+    assert compute([experiment], pool, events.append)
     return events
 
 
@@ -252,9 +252,9 @@ def test_no_more_cores_than_a_container_is_granted(given, expected, tmp_path, mo
         monkeypatch.delattr(os, "sched_getaffinity")
         ImageStream(1, resize=4, crop=4).close()
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    monkeypatch.setattr(cores, "CGROUP", tmp_path)
+    monkeypatch.setattr(devices, "CGROUP", tmp_path)
     for name, text in (given or {}).items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert cores.usable_cores() == expected
+    assert devices.usable_cores() == expected

@@ -10,12 +10,12 @@ import re
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tiny import STUDY
@@ -25,8 +25,8 @@ from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.reproduction.running import scheduler, worker
 from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.runner import longest_chain, makespan
-from chainer_jo.reproduction.running.scheduler import Queue, Scheduler, with_first_steps
+from chainer_jo.reproduction.running.scheduler import Queue, compute
+from chainer_jo.reproduction.running.status import Cost
 from chainer_jo.reproduction.running.store import RunStore
 
 JOINT = STUDY.joint("symmetric", 0.5, 0)
@@ -48,8 +48,8 @@ def test_what_another_process_recorded_as_diverged_is_final(tmp_path, monkeypatc
             other.close()
         return found
 
-    pool = Instant(run)
-    assert Scheduler(store, pool, events.append).work([JOINT])
+    pool = Instant(store, run)
+    assert compute([JOINT], pool, events.append)
     assert pool.handed_out == [first_step, first_step]
     assert store.result(first_step).items() >= recorded.items()
     assert [(event.experiment, event.state) for event in events] == [(first_step, "diverged")]
@@ -67,9 +67,9 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
                 if not any(os.path.realpath(link) == lock for link in folder.iterdir()):
                     os.kill(process.pid, signal.SIGKILL)
 
-    pool = LocalPool(store, digits.load, Settings(), 2, threads=1)
-    with pytest.raises(Unfinished, match="a worker process was killed") as error:
-        Scheduler(store, pool, kill_the_idle_one).work([LONG, BASELINE])
+    killed = pytest.raises(Unfinished, match="a worker process was killed")
+    with killed as error, LocalPool(store, digits.load, Settings(), 2, threads=1) as pool:
+        compute([LONG, BASELINE], pool, kill_the_idle_one)
     assert "\n" not in str(error.value)
     assert not active_children()
 
@@ -94,8 +94,9 @@ def test_a_system_without_semaphores_is_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(_multiprocessing, "SemLock", none)
     pool = LocalPool(RunStore(tmp_path), digits.load, Settings(), 2, threads=1)
-    with pytest.raises(UserError, match="worker processes: Permission denied, expected .*semaphor"):
-        Scheduler(RunStore(tmp_path), pool).work([BASELINE])
+    expected = "worker processes: Permission denied, expected .*semaphor"
+    with pytest.raises(UserError, match=expected), pool:
+        pytest.fail("it has no semaphores")
 
 
 @pytest.mark.parametrize("why", ["No locks available", "Is a directory"])
@@ -133,32 +134,27 @@ def test_in_their_order_and_second_steps_after_their_first_unless_it_diverged():
 
 def test_a_long_run_at_the_end_of_the_list_does_not_begin_last():
     runs = [of(10, seed) for seed in range(12)] + [of(60, 12)]
-    left = {run: run.optimization.epochs for run in runs}
-    assert makespan(left, 1) == 180
-    assert makespan(left, 3) == 60  # 40 + 60 in the order of the list
-    assert makespan({**left, runs[12]: 20}, 1) == 140  # the long one has gone 40 epochs
+    assert Queue(runs).next(1) == runs[0] and Queue(runs).next(3) == runs[12]
     first_step = of(30, 13)
-    short = dict.fromkeys(runs[:12], 10)
-    chain = {**short, first_step: 30, of(30, 13, first_step): 30}
-    assert longest_chain(chain) == 60 and longest_chain(short) == 10
-    assert makespan(chain, 3) == 60
-    assert Queue(runs).next(1) == runs[0]
+    chain = [*runs[:12], first_step, of(30, 13, first_step)]
+    assert Queue(chain).next(3) == first_step
+
+
+def test_runs_take_together_what_they_take_but_not_less_than_one_after_its_first_step():
+    cost, short, first_step = Cost(2.0, ""), {of(10, seed): 10 for seed in range(12)}, of(30, 13)
+    assert cost.seconds_together(short, 1) == 240 and cost.seconds_together(short, 3) == 80
+    steps = {first_step: 20, of(30, 13, first_step): 30}
+    assert cost.seconds_together({**short, **steps}, 100) == 100
+    assert cost.seconds_together({}, 1) == 0
 
 
 class Instant:
     """A pool whose runs end as they begin, but for those that give a future."""
 
-    places = 64
-
-    def __init__(self, run=lambda experiment: ("finished", {})):
-        self.run = run
+    def __init__(self, store, run=lambda experiment: ("finished", {}), places=64):
+        self.store, self.run, self.places = store, run, places
+        self.settings = Settings(deadline=1e12)
         self.handed_out = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
 
     def submit(self, experiment):
         self.handed_out.append(experiment)
@@ -169,10 +165,11 @@ class Instant:
         return future
 
 
-def test_nothing_is_handed_out_once_the_time_is_up(tmp_path):
+def test_nothing_is_handed_out_once_the_time_is_up(tmp_path, monkeypatch):
     """And a run that paused is not done, though it was the last one."""
     joint = [STUDY.joint("symmetric", 0.5, seed).first_step for seed in range(3)]
-    long = Future()
+    long, clock = Future(), SimpleNamespace(monotonic=lambda: 0)
+    monkeypatch.setattr(scheduler, "time", clock)
 
     def free(event):
         if not long.done():
@@ -181,27 +178,15 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path):
     def run(experiment):
         if experiment == joint[0]:
             return long
-        work.deadline = 0
+        clock.monotonic = lambda: 2e12
         return "paused" if experiment == BASELINE else "finished", {}
 
-    pool = Instant(run)
-    pool.places = 2
-    work = Scheduler(RunStore(tmp_path), pool, free, 1e12)
-    assert not work.work(joint)
+    pool = Instant(RunStore(tmp_path), run, 2)
+    assert not compute(joint, pool, free)
     assert pool.handed_out == joint[:2]
-    work = Scheduler(RunStore(tmp_path), pool, deadline=1e12)
-    assert not work.work([BASELINE])
+    clock.monotonic = lambda: 0
+    assert not compute([BASELINE], pool)
     assert pool.handed_out == [*joint[:2], BASELINE]
-
-
-def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):
-    joint = [STUDY.joint("symmetric", 0.5, seed) for seed in range(1000)]
-    pool, started = Instant(), time.process_time()
-    assert Scheduler(RunStore(tmp_path), pool).work(joint)
-    assert time.process_time() - started < 10
-    place = {experiment: rank for rank, experiment in enumerate(pool.handed_out)}
-    assert set(place) == set(with_first_steps(joint)) and len(pool.handed_out) == 2000
-    assert all(place[e.first_step] < place[e] for e in joint)
 
 
 def noted():
@@ -224,10 +209,9 @@ def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplo
             threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
         return beside if experiment == runs[0] else failed
 
-    pool = Instant(run)
-    pool.places = 2
+    pool = Instant(RunStore(tmp_path), run, 2)
     with pytest.raises(UserError, match="this one alone"):
-        Scheduler(RunStore(tmp_path), pool, events.append).work(runs)
+        compute(runs, pool, events.append)
     assert pool.handed_out == runs[:2]
     assert [(event.experiment, event.state) for event in events] == [(runs[0], "finished")]
     assert caplog.messages == ["this one alone; 1 other runs continue"]

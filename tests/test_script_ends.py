@@ -19,7 +19,7 @@ from processes import HERE, ROOT
 from script_runs import SMALL, run, table1
 
 from chainer_jo import command_line
-from chainer_jo.command_line import ending
+from chainer_jo.command_line import exit_codes
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.reproduction.commands import app
@@ -99,10 +99,10 @@ def test_a_kill_while_runs_are_forgotten_leaves_no_second_step_alone(
 
 
 def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
-    program = "from chainer_jo.command_line import ending\nwith ending(): print('1 \\xb1')"
+    program = "from chainer_jo.command_line import exit_codes\nwith exit_codes(): print('1 \\xb1')"
     plain = processes.environment(LC_ALL="C", PYTHONUTF8=0)
     assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ?\n"
-    with redirect_stdout(StringIO()) as shown, ending():
+    with redirect_stdout(StringIO()) as shown, exit_codes():
         print("1 ±")
     assert shown.getvalue() == "1 ±\n"
 
@@ -113,11 +113,11 @@ BAD = "a\x1b]0;mine\x07\x9b31m\x7f\r\nb"
 def test_names_give_a_terminal_no_orders(capsys, monkeypatch):
     """Neither in notes nor in errors, results or progress."""
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    with pytest.raises(SystemExit), ending():
-        with command_line.written():
+    with pytest.raises(SystemExit), exit_codes():
+        with command_line.flushed_output():
             logging.getLogger("chainer_jo").warning("%s: left out", BAD)
         Progress(BAD, "images", 1).finish(1)
-        command_line.say(BAD.replace("\n", ""))
+        command_line.print_safely(BAD.replace("\n", ""))
         raise UserError(f"{BAD} here")
     shown = "".join(capsys.readouterr())
     assert shown.count("a\\x1b]0;mine\\x07\\x9b31m\\x7f\\r") == 4
@@ -131,18 +131,18 @@ def test_names_give_a_terminal_no_orders(capsys, monkeypatch):
     (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory: Cannot allocate memory, expected"),
 ])  # fmt: skip
 def test_too_little_memory_is_one_line(error, words, capsys):
-    with pytest.raises(SystemExit) as end, ending():
+    with pytest.raises(SystemExit) as end, exit_codes():
         raise error
     line, rest = capsys.readouterr().err.split("\n")
     assert line.startswith(f"error: {words}") and not rest and end.value.code == 2
-    with pytest.raises(RuntimeError, match="the program's own"), ending():
+    with pytest.raises(RuntimeError, match="the program's own"), exit_codes():
         raise RuntimeError("the program's own")
 
 
 def test_a_locale_without_utf_8_is_one_line(monkeypatch, capsys):
     """Its names of files would be written as other letters."""
     monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
-    with pytest.raises(SystemExit), ending():
+    with pytest.raises(SystemExit), exit_codes():
         raise AssertionError("nothing is done")
     assert capsys.readouterr().err == (
         "error: locale with iso8859-1: expected UTF-8, or PYTHONUTF8=1 is set\n"
@@ -152,8 +152,10 @@ def test_a_locale_without_utf_8_is_one_line(monkeypatch, capsys):
 def test_a_terminal_that_goes_away_ends_no_work(tmp_path):
     """With SIGHUP ignored, as by `disown`."""
     program = (
-        "import signal, sys, time, pathlib\nfrom chainer_jo.command_line import ending, say\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwith ending():\n say('begun', flush=True)\n"
+        "import signal, sys, time, pathlib\n"
+        "from chainer_jo.command_line import exit_codes, print_safely as say\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "with exit_codes():\n say('begun', flush=True)\n"
         " while not pathlib.Path(sys.argv[1], 'gone').exists(): time.sleep(0.01)\n"
         " print('more', flush=True); say('more'); pathlib.Path(sys.argv[1], 'done').touch()\n"
     )

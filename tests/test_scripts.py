@@ -1,7 +1,6 @@
 """The scripts as a user meets them: their tables, and results of other code or data."""
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from tiny import TINY
 
 from chainer_jo import files
 from chainer_jo.data import source
-from chainer_jo.reproduction.commands import app
 from chainer_jo.reproduction.experiments import presets
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running import provenance
@@ -54,21 +52,6 @@ def test_results_of_other_code_are_noted(computed, caplog, monkeypatch):
     assert run(table1, computed, *SMALL) == 0
     (note,) = caplog.messages
     assert note.startswith("3 of 3 finished runs were made by other code than this (commit ")
-
-
-@pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])
-def test_tables_are_brought_up_to_date_meanwhile(tiny, tmp_path, monkeypatch, share, least, most):
-    written = []
-    write = Table.write
-
-    def spy(table, *rest):
-        written.append(table.name)
-        return write(table, *rest)
-
-    monkeypatch.setattr(Table, "write", spy)
-    monkeypatch.setattr(app, "REFRESH_SHARE", share)
-    assert run(table1, tmp_path, *SMALL) == 0
-    assert least <= len(written) <= most and set(written) == {"table1"}
 
 
 def test_a_preset_is_the_same_where_its_precision_cannot_be_had(

@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 from tiny import STUDY
 
-from chainer_jo.reproduction.running import runner
-from chainer_jo.reproduction.running.runner import Status
+from chainer_jo.reproduction.running import status
 from chainer_jo.reproduction.running.scheduler import Event
+from chainer_jo.reproduction.running.status import Status
 
-RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 10}
+RESULT = {"best": {"test": 0.7}, "last": {"test": 0.65}, "seconds": 10}
 
 
 @pytest.fixture
 def now(monkeypatch):
     """The seconds of the clock, a list of one."""
     seconds = [0.0]
-    monkeypatch.setattr(runner.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(status.time, "monotonic", lambda: seconds[0])
     return seconds
 
 
@@ -28,14 +28,14 @@ def runs(*epochs):
 def test_time_left_by_epochs(now, capsys):
     """A short run says how long a long one takes; epochs that were there before took no time."""
     short, long, begun = runs(10, 30, 20)
-    shown = Status({short: 10, long: 30, begun: 6}, False)
+    shown = Status({short: 10, long: 30, begun: 6})
     for epoch in range(1, 11):
         now[0] += 2
         if epoch < 9:  # the run is over before its last epochs are looked at
             shown.show(Event(short, epoch))
     shown.show(Event(short, "finished", RESULT))
     assert capsys.readouterr().out == (
-        f"[1/3] {short.id}: held-out agreement 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
+        f"[1/3] {short.id}: test 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
     )
     for epoch in range(15, 21):
         now[0] += 2
@@ -50,7 +50,7 @@ def test_a_second_step_that_will_not_run_is_not_left(now, capsys):
     second = STUDY.joint("symmetric", 0.5, 0)
     (baseline,) = runs(10)
     joint = (second.first_step, second)
-    shown = Status({**{e: e.optimization.epochs for e in joint}, baseline: 10}, False)
+    shown = Status({**{e: e.optimization.epochs for e in joint}, baseline: 10})
     now[0] = 20.0
     shown.show(Event(second.first_step, "diverged", {"epoch": 1}))
     shown.show(Event(baseline, "finished", RESULT))
@@ -60,16 +60,16 @@ def test_a_second_step_that_will_not_run_is_not_left(now, capsys):
 
 
 def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(runner.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
-    Status({run: 100}, True).show(Event(run, 1))
+    Status({run: 100}).show(Event(run, 1))
     assert len(capsys.readouterr().out.removeprefix("\r\x1b[K")) == 29
 
 
 def test_without_a_terminal_a_line_every_minute(now, capsys):
     (run,) = runs(100)
-    shown = Status({run: 100}, True)
+    shown = Status({run: 100})
     for epoch in range(1, 16):
         now[0] += 10
         shown.show(Event(run, epoch))

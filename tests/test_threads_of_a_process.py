@@ -141,11 +141,10 @@ def note_process(settings, precision):
 
 
 def test_a_pool_warms_up_in_the_process_of_its_runs(tmp_path, monkeypatch):
-    """A pool that is entered early is the scheduler's."""
     monkeypatch.setattr("chainer_jo.reproduction.running.worker.warm_up", note_process)
     settings = Settings("cuda", weights=str(tmp_path / "process"))
     pool = local_pool.LocalPool(RunStore(tmp_path), nothing, settings, 1, 1)
-    pool.__enter__().warm_up("mixed")
     with pool:
+        pool.warm_up("mixed")
         process = pool._submit(os.getpid).result()
     assert (tmp_path / "process").read_text() == f"{process} mixed"

@@ -1,7 +1,5 @@
 """The optimizer against Chainer's, the order of images, the updater against a loop by hand."""
 
-import re
-import sys
 from types import SimpleNamespace
 
 import chainer
@@ -366,20 +364,6 @@ def five_epochs(out):
     optimizer.update = lambda *args: None
     batches = chainer.iterators.SerialIterator(np.zeros((2, 1), np.float32), 1)
     return training.Trainer(training.StandardUpdater(batches, optimizer), (5, "epoch"), out)
-
-
-@pytest.mark.parametrize("on_terminal", [False, True])
-def test_the_table_is_shown_everywhere_and_the_bar_on_a_terminal(
-    tmp_path, monkeypatch, capsys, on_terminal
-):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
-    trainer = five_epochs(tmp_path)
-    epoch_end.extend_log(trainer, relabels=True, verbose=True)
-    trainer.run()
-    shown = capsys.readouterr().out
-    assert re.findall(r"^(?:\033\[\d?[AJ])*(\d) {9}", shown, re.MULTILINE) == list("12345")
-    assert "recovery" in shown and len(files.read_json(tmp_path / "log.json", list)) == 5
-    assert ("\033" in shown) == ("total [" in shown) == on_terminal
 
 
 @pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])

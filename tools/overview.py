@@ -10,7 +10,7 @@ from readme_regions import fill, not_run, result, tables, verdicts
 from results_page import page
 
 from chainer_jo import files
-from chainer_jo.command_line import Parser, ending
+from chainer_jo.command_line import Parser, exit_codes
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Regions of the README, by name.
@@ -35,7 +35,7 @@ def texts() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    with ending():
+    with exit_codes():
         Parser(description=__doc__, allow_abbrev=False).parse_args()
         for path, text in texts().items():
             files.write_text(path, text)

@@ -72,9 +72,9 @@ def write(data: LabelledData, path: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line; exit code 2 for bad input."""
-    from chainer_jo.command_line import Parser, ending, say
+    from chainer_jo.command_line import Parser, exit_codes, print_safely
 
-    with ending():
+    with exit_codes():
         parser = Parser(description=__doc__ and __doc__.splitlines()[0])
         parser.add_argument("archive", type=Path, help="the official cifar-10-python.tar.gz")
         parser.add_argument("tar", type=Path, help="written: .tar, .tar.gz, .tar.bz2 or .tar.xz")
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
         write(data, options.tar)
         made = image_folder.load(options.tar, NAME)
         number = sum(map(len, made.sets.values()))
-        say(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
+        print_safely(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
 
 
 if __name__ == "__main__":

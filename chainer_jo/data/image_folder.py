@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from chainer_jo import child_processes
-from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once, state_of
 from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.data.labelled_data import LabelledData, by_value, clean_data
 from chainer_jo.data.progress import Progress
+from chainer_jo.devices import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.files import opened
 

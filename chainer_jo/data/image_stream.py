@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from chainer_jo.child_processes import end_with_parent, without_ctrl_c
-from chainer_jo.cores import usable_cores
 from chainer_jo.data.decoding import decode
+from chainer_jo.devices import usable_cores
 from chainer_jo.errors import Unfinished
 
 

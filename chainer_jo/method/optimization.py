@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,5 @@ class Optimization:
     flip: bool = True
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise UserError(f"{self.epochs} epochs: expected at least 1")
-        if not self.learning_rate > 0:
-            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")
+        Limits(int, 1).check("epochs", self.epochs)
+        Limits(float, 0, above=True).check("learning rate", self.learning_rate)

@@ -6,7 +6,7 @@ import importlib
 import sys
 from importlib import metadata
 
-from chainer_jo.command_line import ending
+from chainer_jo.command_line import exit_codes
 from chainer_jo.errors import UserError
 
 USAGE = """\
@@ -32,7 +32,7 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
-    with ending():
+    with exit_codes():
         name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
         if name in ("", "-h", "--help"):
             print(USAGE, end="")

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from chainer_jo.command_line import say
+from chainer_jo.command_line import print_safely
 from chainer_jo.data.array_cache import cache
 from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
@@ -44,8 +44,9 @@ def relabel(flags: argparse.Namespace) -> None:
     corrector = _corrector(flags, sets)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    say(f"{len(images):,} images of {len(classes)} classes ({shown})")
-    say(*(f"{name}: {value}" for name, value in corrector.about.items()), sep="\n", flush=True)
+    print_safely(f"{len(images):,} images of {len(classes)} classes ({shown})")
+    about = [f"{name}: {value}" for name, value in corrector.about.items()]
+    print_safely(*about, sep="\n", flush=True)
     if flags.dry_run:
         corrector.plan()
         return
@@ -102,8 +103,8 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     except UserError:  # by features or probabilities no image has to be opened: grey squares
         size = 24
     page = report.write(outcome, flags.data, out, size, flags.command)
-    say("", *summary(outcome), "", sep="\n")
-    say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
+    print_safely("", *summary(outcome), "", sep="\n")
+    print_safely("written:", out / LABELS, out / SOFT_LABELS, *network, page)
 
 
 def _apply(
@@ -123,4 +124,4 @@ def _apply(
     content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
     if folder.to_apply(flags.apply, content):
         corrected_set.write(labels, sets, flags.apply, copy, flags.drop_unsure)
-    say("written:", flags.apply)
+    print_safely("written:", flags.apply)

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from chainer_jo import files
-from chainer_jo.command_line import Parser, ending, say
+from chainer_jo.command_line import Parser, exit_codes, print_safely
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LABEL, PATH
 
@@ -22,7 +22,7 @@ SEED = 0
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 or 2 (bad input)."""
-    with ending():
+    with exit_codes():
         parser = Parser(
             prog="chainer-jo example",
             description="Write scikit-learn's handwritten digits as images, with a table of noisy "
@@ -33,8 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder = parser.parse_args(arguments).folder
         wrong = write(folder)
         labels, true_labels = (folder / name for name in (LABELS, TRUE_LABELS))
-        say(f"written: {folder}: 1,797 images, {wrong} labels are corrupted")
-        say(
+        print_safely(f"written: {folder}: 1,797 images, {wrong} labels are corrupted")
+        print_safely(
             "try: chainer-jo relabel",
             *map(shlex.quote, (str(labels), "--out", "out", "--true-labels", str(true_labels))),
         )

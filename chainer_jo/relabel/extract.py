@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.command_line import Parser, say, start
+from chainer_jo.command_line import Parser, print_safely, start
 from chainer_jo.errors import UserError
 
 
@@ -46,4 +46,4 @@ def _compute(flags: argparse.Namespace) -> None:
     content = np.concatenate([image_features.of_set(each, extractor, device) for each in sets])
     paths = np.array([path for each in sets for path in each.paths.tolist()])
     files.write(flags.out, lambda file: np.savez(file, features=content, paths=paths))
-    say(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")
+    print_safely(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.command_line import Parser, ending, say
+from chainer_jo.command_line import Parser, exit_codes, print_safely
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
-    with ending():
+    with exit_codes():
         _predict(_parse(arguments))
 
 
@@ -72,7 +72,7 @@ def _predict(flags: argparse.Namespace) -> None:
     }
     table = io.StringIO()
     label_table.write(table, columns)
-    (say if sys.stdout.isatty() else print)(table.getvalue(), end="")
+    (print_safely if sys.stdout.isatty() else print)(table.getvalue(), end="")
 
 
 def _images(name: str) -> list[str]:

@@ -7,7 +7,6 @@ from chainer_jo.method.extensions.epoch_end import (
     LabelUpdate,
     LogReport,
     StopWhenDiverged,
-    extend_log,
 )
 from chainer_jo.method.extensions.evaluation import Evaluation, Predictor
 
@@ -21,5 +20,4 @@ __all__ = [
     "Paused",
     "Predictor",
     "StopWhenDiverged",
-    "extend_log",
 ]

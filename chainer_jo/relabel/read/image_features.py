@@ -16,12 +16,11 @@ from PIL import Image
 from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
-from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
 from chainer_jo.data.array_cache import cached_blocks
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.progress import Progress
-from chainer_jo.devices import device_of
+from chainer_jo.devices import device_of, usable_cores
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50

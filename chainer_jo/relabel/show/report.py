@@ -16,8 +16,8 @@ import numpy as np
 from PIL import Image
 
 from chainer_jo import __version__, files
-from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
+from chainer_jo.devices import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,

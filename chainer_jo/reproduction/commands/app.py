@@ -6,35 +6,32 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from chainer_jo import files
-from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo.command_line import print_safely, resume_hint, start
 from chainer_jo.data import cifar10n
 from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.devices import device_of
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.commands.dry_run import machines_line, run_lines, script_lines
+from chainer_jo.reproduction.commands.dry_run import run_lines, script_lines
 from chainer_jo.reproduction.commands.script_flags import ImageSource, parse
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
+from chainer_jo.reproduction.running import provenance, scheduler
 from chainer_jo.reproduction.running.local_pool import LocalPool
-from chainer_jo.reproduction.running.provenance import collect, other_code
-from chainer_jo.reproduction.running.runner import Runner, duration
-from chainer_jo.reproduction.running.scheduler import Event, Pool, with_first_steps
+from chainer_jo.reproduction.running.scheduler import Pool, pending, with_first_steps
 from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
+from chainer_jo.reproduction.running.status import Cost, Status, duration
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, trials_by_number
 
 _logger = logging.getLogger(__name__)
-
-#: Share of the time that may go into updating tables and figures while runs are computed.
-REFRESH_SHARE = 0.02
 
 Build = Callable[[Study], Output]
 #: The runs to do, and the epochs left of each.
@@ -48,28 +45,35 @@ class Script:
     Attributes
     ----------
     flags : see `chainer_jo.reproduction.commands.script_flags.parse`.
-    load_data : loads the data set; can be pickled.
-    outputs : tables, figures and claims, by the epochs of their runs, so that the first are written
-        early. Outputs without runs come last.
-    runner : the runs that the outputs need.
+    outputs : tables, figures and claims, by the epochs of their runs, which are computed in this
+        order; outputs without runs come last.
+    experiments : the runs that the outputs need, each after its first step.
     """
 
     flags: argparse.Namespace
     study: Study
-    load_data: Callable[[], LabelledData]
+    store: RunStore
     outputs: Sequence[Output]
-    runner: Runner
+    experiments: Sequence[Experiment]
+    settings: Settings
     setting: Setting
 
-    @property
-    def store(self) -> RunStore:
-        return self.runner.store
+    @cached_property
+    def cost(self) -> Cost:
+        """Estimate from the runs that had finished when it was first asked for."""
+        name, device, guess = self.flags.device, None, None
+        if self.flags.cluster is None:  # otherwise runs on all devices count
+            of_gpu = provenance.device_name
+            device = provenance.cpu_name() if name == "cpu" else of_gpu(device_of(name))
+        if name == "cpu":
+            guess = _seconds_per_epoch(self.study)
+        return Cost.of(self.store, self.experiments, device, guess)
 
     def left(self) -> Left:
         """The runs to do, and the epochs left of each."""
         if self.flags.fresh:
-            return {e: e.optimization.epochs for e in self.runner.experiments}
-        return self.runner.left()
+            return {e: e.optimization.epochs for e in self.experiments}
+        return {e: self.store.epochs_left(e) for e in pending(self.experiments, self.store)}
 
 
 def main(
@@ -87,7 +91,7 @@ def main(
 def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource) -> Script:
     """The script that the flags ask for. Raises UserError for files and noise rates that do not
     fit."""
-    study, load_data = images.study(flags)
+    study = images.study(flags)
     store = RunStore(flags.results / study.folder)
     if not (flags.runs or flags.weights or getattr(flags, "features", None)):
         # To show finished runs with pseudo labels does not take the file of their features.
@@ -101,15 +105,11 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
         engine=flags.engine,
         graph=flags.graph,
         deadline=flags.deadline,
-        verbose=flags.jobs == 1 and flags.cluster is None,
         **images.settings(flags),
     )
     experiments = with_first_steps([e for output in outputs for e in output.experiments])
-    guess = _seconds_per_epoch(study) if flags.device == "cpu" else None
-    here = flags.cluster is None
-    runner = Runner(store, experiments, settings, flags.jobs, guess, here)
     setting = Setting(study.preset.name, study.data, flags.precision)
-    return Script(flags, study, load_data, outputs, runner, setting)
+    return Script(flags, study, store, outputs, experiments, settings, setting)
 
 
 def _epochs(output: Output) -> float:
@@ -140,7 +140,7 @@ def _seconds_per_epoch(study: Study) -> float | None:
 def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace) -> None:
     """Plans, or computes and writes."""
     script = make_script(flags, builds, images)
-    flags, store, experiments = script.flags, script.store, script.runner.experiments
+    flags, store, experiments = script.flags, script.store, script.experiments
     left = script.left()
     if left and flags.runs:
         _check_precision(script)
@@ -158,8 +158,12 @@ def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace
     if not (flags.runs and experiments):
         _check_trials(script, shown)
     if experiments and store.results():  # else what is known is of runs elsewhere
-        files.write_json(store.root / "provenance.json", collect(store.root))
-    _write(script, shown, show=finished)
+        files.write_json(store.root / "provenance.json", provenance.collect(store.root))
+    for output in shown:
+        paths = output.write(store, script.setting, store.root, flags.figures / script.study.folder)
+        if finished:
+            print_safely("", output.text(store, script.setting), sep="\n")
+            print_safely("written:", " ".join(map(str, paths)) or "nothing")
     if not shown:
         print("written: nothing")
     if not finished:
@@ -188,45 +192,43 @@ def _check_precision(script: Script) -> None:
 
 
 def _print_head(script: Script, left: Left) -> None:
-    flags, study, runner = script.flags, script.study, script.runner
-    seconds = runner.seconds(left)
+    flags, study = script.flags, script.study
+    seconds = script.cost.seconds_together(left, flags.jobs)
     estimated = left and flags.runs and not flags.cluster and not math.isnan(seconds)
     about = f", about {duration(seconds)}" if estimated else ""
-    say(
+    print_safely(
         f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
         f"device {flags.device} | {flags.precision} | "
-        f"{len(runner.experiments)} runs, {len(left)} to do{about}",
+        f"{len(script.experiments)} runs, {len(left)} to do{about}",
         flush=True,
     )
 
 
 def _note_others(script: Script) -> None:
     """Warns of finished runs made by other code."""
-    finished = [r for e in script.runner.experiments if (r := script.store.result(e))]
-    if note := other_code(finished):
+    finished = [r for e in script.experiments if (r := script.store.result(e))]
+    if note := provenance.other_code(finished):
         again = "another --results folder" if read_packed(script.store.root) else "--fresh"
         _logger.warning("%s; %s repeats the runs", note, again)
 
 
 def _print_plan(script: Script, left: Left) -> None:
-    runner, cost, jobs = script.runner, script.runner.cost, script.flags.jobs
-    print(*run_lines(runner, left), sep="\n")
-    if machines := script.flags.machines:
-        print(machines_line(left, machines, jobs, cost))
+    experiments, cost = script.experiments, script.cost
+    print(*run_lines(experiments, script.store, left, cost), sep="\n")
     if len(script.outputs) > 1:
         print("", *script_lines(script.outputs, left, cost), "", sep="\n")
-    total = sum(map(cost.seconds, runner.experiments))
+    total = sum(map(cost.seconds, experiments))
     to_do = sum(left.values()) * cost.seconds_per_epoch
     print(
-        f"{len(runner.experiments)} runs, {len(left)} to do; {duration(to_do)} of "
-        f"{duration(total)} of computing, {jobs} at a time ({cost.basis})"
+        f"{len(experiments)} runs, {len(left)} to do; {duration(to_do)} of "
+        f"{duration(total)} of computing, {script.flags.jobs} at a time ({cost.basis})"
     )
 
 
 def _bind_data(script: Script) -> LabelledData:
     """Loads the data once, early, and makes sure that the results folder is this data set's."""
     path = script.store.root / "data.json"
-    data = script.load_data()
+    data = script.study.loader()
     identity = {"data": data.name, "fingerprint": data.fingerprint()}
     bound = files.read_json(path, missing=None)
     if bound not in (None, identity):
@@ -235,50 +237,34 @@ def _bind_data(script: Script) -> LabelledData:
             f"{bound.get('fingerprint')}, the data are {data.name} {identity['fingerprint']}; "
             "expected the same data, or another --results folder"
         )
-    check_results(script.runner.experiments, script.store, data)  # runs may be copied alone
+    check_results(script.experiments, script.store, data)  # runs may be copied alone
     if bound is None:
         files.write_json(path, identity)
     return data
 
 
 def _run(script: Script, left: Left) -> bool:
-    """Computes the runs to do, and updates outputs meanwhile within `REFRESH_SHARE` of the time;
-    returns False if the time was up first."""
-    runner = script.runner
+    """Computes the runs to do; returns False if the time was up first."""
     if not left:
-        if any(e.noise.kind == "real" for e in runner.experiments):
+        if any(e.noise.kind == "real" for e in script.experiments):
             _bind_data(script)  # real ones are loaded by now; others may not be here
         return True
-    pool = _pool(script)
-    with ExitStack() as early:
-        if script.flags.cluster is None and isinstance(pool, LocalPool):
-            early.enter_context(pool).warm_up(next(iter(left)).precision)
+    settings = script.settings
+    with _pool(script) as pool:
+        if isinstance(pool, LocalPool):
+            pool.warm_up(next(iter(left)).precision)  # while the data are loaded
         data = _bind_data(script)
         if data.is_clean and any(e.noise.kind == "pseudo" for e in left):
-            runner.settings.pseudo.check(data)
+            settings.pseudo.check(data)
         if any(e.noise.label_file for e in left):
-            cifar10n.read(runner.settings.human or "(no file)", data.train.true_labels)
-        early.pop_all()  # the runner ends the pool
-    needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
-    ended: set[Experiment] = set()
-    next_refresh = 0.0
-
-    def refresh(event: Event) -> None:
-        nonlocal next_refresh
-        ended.add(event.experiment)
-        now = time.monotonic()
-        if now >= next_refresh:
-            stale = [out for out in script.outputs if not ended.isdisjoint(needed[out.name])]
-            _write(script, stale, show=False)
-            ended.clear()
-            next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
-
-    return runner.work(pool, not runner.settings.verbose, refresh)
+            cifar10n.read(settings.human or "(no file)", data.train.true_labels)
+        with closing(Status(left)) as status:
+            return scheduler.compute(script.experiments, pool, status.show)
 
 
 def _pool(script: Script) -> Pool:
     """The processes that compute: of this machine, or the workers of a Dask scheduler."""
-    flags, arguments = script.flags, (script.store, script.load_data, script.runner.settings)
+    flags, arguments = script.flags, (script.store, script.study.loader, script.settings)
     if flags.cluster is None:
         return LocalPool(*arguments, flags.jobs, flags.threads)
     try:
@@ -295,7 +281,7 @@ def _shown(script: Script) -> Sequence[Output]:
     those that have enough of them."""
     if script.flags.runs:
         return script.outputs
-    done = {e.id for e in script.runner.experiments if script.store.result(e)}
+    done = {e.id for e in script.experiments if script.store.result(e)}
     begun = [
         out
         for out in script.outputs
@@ -320,12 +306,3 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
                 "available; expected the flags with which it was made, or the file removed"
             )
-
-
-def _write(script: Script, outputs: Sequence[Output], show: bool) -> None:
-    store, figures = script.store, script.flags.figures / script.study.folder
-    for output in outputs:
-        paths = output.write(store, script.setting, store.root, figures)
-        if show:
-            say("", output.text(store, script.setting), sep="\n")
-            say("written:", " ".join(map(str, paths)) or "nothing")

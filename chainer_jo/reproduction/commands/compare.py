@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.command_line import ending, reference_parser, say
+from chainer_jo.command_line import exit_codes, folders_parser, print_safely
 from chainer_jo.reproduction import agreement
 from chainer_jo.reproduction.agreement import (
     DIFFERS,
@@ -29,7 +29,7 @@ SAME = "the same numbers"
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
-    with ending():
+    with exit_codes():
         sys.exit(0 if compare(description, argv) else 1)
 
 
@@ -38,21 +38,19 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
 
     Raises UserError if there is nothing to compare.
     """
-    parser = reference_parser(description)
-    parser.add_argument(
-        "--all", action="store_true", help="show all cells, not only those that differ"
-    )
+    parser = folders_parser(description, results="results", reference="results/reference")
+    parser.add_argument("--all", action="store_true", help="show also cells that agree")
     flags = parser.parse_args(argv)
     computed = flags.results / flags.preset
     committed = flags.reference / _reference_of(flags.preset, flags.reference)
     comparisons = agreement.compare_pairs(agreement.read_pairs(computed, committed))
     for name, folder in (("here", computed), ("reference", committed)):
-        say(f"{name:9}  {folder}: {origin(folder)}")
+        print_safely(f"{name:9}  {folder}: {origin(folder)}")
     print()
     shown = [j for j in comparisons if flags.all or j.verdict == DIFFERS]
     if shown:
-        say(*_table(shown), "", sep="\n")
-    say(*_counts(comparisons), "", sep="\n")
+        print_safely(*_table(shown), "", sep="\n")
+    print_safely(*_counts(comparisons), "", sep="\n")
     print(*_verdict(comparisons), sep="\n")
     return all(j.verdict != DIFFERS for j in comparisons)
 

@@ -7,18 +7,21 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.runner import Cost, Runner, duration, longest_chain, makespan
 from chainer_jo.reproduction.running.scheduler import with_first_steps
+from chainer_jo.reproduction.running.status import Cost, duration
+from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import state
 from chainer_jo.text import aligned
 
 
-def run_lines(runner: Runner, waiting: Container[Experiment]) -> list[str]:
+def run_lines(
+    experiments: Sequence[Experiment], store: RunStore, waiting: Container[Experiment], cost: Cost
+) -> list[str]:
     """One line per run: its state, its estimated time and its name."""
     lines = []
-    for experiment in runner.experiments:
-        ended = "to do" if experiment in waiting else state(runner.store, experiment) or "-"
-        seconds = duration(runner.cost.seconds(experiment))
+    for experiment in experiments:
+        ended = "to do" if experiment in waiting else state(store, experiment) or "-"
+        seconds = duration(cost.seconds(experiment))
         lines.append(f"{ended:9} {seconds:>8}  {experiment.id}")
     return lines
 
@@ -42,16 +45,3 @@ def script_lines(outputs: Sequence, left: Mapping[Experiment, int], cost: Cost) 
 
 def _hours(seconds: float) -> str:
     return "?" if math.isnan(seconds) else f"{seconds / 3600:.2f}"
-
-
-def machines_line(left: Mapping[Experiment, int], machines: int, jobs: int, cost: Cost) -> str:
-    """The time of the runs to do on ``machines``, and the lower bound for any number of machines;
-    ``left`` are the epochs of each run."""
-    steps, chain = makespan(left, machines * jobs), longest_chain(left)
-    busy = sum(left.values()) / (machines * jobs * steps) if steps else 1.0
-    one = cost.seconds_per_epoch
-    return (
-        f"on {machines} machines, {jobs} at a time on each: {steps} epochs, "
-        f"{duration(steps * one)}, {100 * busy:.0f} % utilisation; lower bound for any "
-        f"number of machines: {chain} epochs, {duration(chain * one)}, a first step and its second"
-    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.command_line import ending, reference_parser, say
+from chainer_jo.command_line import exit_codes, folders_parser, print_safely
 from chainer_jo.engine.cuda import cudnn_choices
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -19,7 +19,7 @@ OTHER_FILES = ("data.json", cudnn_choices.NAME)
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 2 for bad input."""
-    with ending():
+    with exit_codes():
         pack(description, argv)
 
 
@@ -30,14 +30,9 @@ def pack(description: str, argv: list[str] | None = None) -> None:
     Raises UserError if there is no finished run, or those packed already are of other data; with
     ``--keep``, if a run is not packed or not the same one.
     """
-    parser = reference_parser(description)
-    parser.add_argument(
-        "--keep",
-        nargs="+",
-        metavar="ID",
-        help="copy final labels and weights of these packed runs, beside the packed file; pack "
-        "nothing",
-    )
+    parser = folders_parser(description, results="results", reference="results/reference")
+    keep = "copy final labels and weights of these packed runs, and pack nothing"
+    parser.add_argument("--keep", nargs="+", metavar="ID", help=keep)
     flags = parser.parse_args(argv)
     computed, committed = flags.results / flags.preset, flags.reference / flags.preset
     store = RunStore(computed)
@@ -53,7 +48,8 @@ def pack(description: str, argv: list[str] | None = None) -> None:
             packed = files.read_json(committed / name, missing={})
             files.write_json(committed / name, _joined(packed, files.read_json(computed / name)))
     path = committed / PACKED
-    say(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
+    size = path.stat().st_size / 1e6
+    print_safely(f"{path}: {number:,} runs, {new:,} of them new, in {size:.2f} MB")
 
 
 def _keep(run_ids: Sequence[str], store: RunStore, committed: Path) -> None:
@@ -64,7 +60,7 @@ def _keep(run_ids: Sequence[str], store: RunStore, committed: Path) -> None:
         store.keep_arrays(Experiment.from_dict(packed[run_id]["experiment"]), committed)
     kept = list(committed.glob("runs/*/*.npz"))
     size = sum(path.stat().st_size for path in kept) / 1e6
-    say(f"{committed / 'runs'}: labels and weights, {len(kept)} files, {size:.2f} MB")
+    print_safely(f"{committed / 'runs'}: labels and weights, {len(kept)} files, {size:.2f} MB")
 
 
 def _joined(packed: dict, new: dict) -> dict:

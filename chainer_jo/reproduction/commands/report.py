@@ -10,7 +10,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from chainer_jo import files
-from chainer_jo.command_line import Parser, ending, say
+from chainer_jo.command_line import exit_codes, folders_parser, print_safely
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.compare import origin
 from chainer_jo.reproduction.experiments.words import slug
@@ -35,17 +35,12 @@ img { max-width: 100%; background: #fff; }
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 2 for bad input."""
-    with ending():
-        parser = Parser(description=description, allow_abbrev=False)
-        add = parser.add_argument
-        add("--preset", default="digits", help="name of the subfolder; default: digits")
-        for name in ("results", "figures"):
-            text = f"folder of your {name}; default: {name}"
-            add(f"--{name}", type=Path, default=Path(name), help=text)
+    with exit_codes():
+        parser = folders_parser(description, results="results", figures="figures")
         flags = parser.parse_args(argv)
         folder = flags.results / flags.preset
         files.write_text(folder / "report.html", page(folder, flags.figures / flags.preset))
-        say("written:", folder / "report.html")
+        print_safely("written:", folder / "report.html")
 
 
 def page(folder: Path, figures: Path) -> str:

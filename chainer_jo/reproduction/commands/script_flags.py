@@ -10,52 +10,27 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from chainer_jo.command_line import Parser, at_least
-from chainer_jo.cores import usable_cores
+from chainer_jo.command_line import Parser
 from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
-from chainer_jo.devices import resolve_device
+from chainer_jo.devices import resolve_device, usable_cores
 from chainer_jo.engine.interface import ENGINES
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits, UserError
 from chainer_jo.reproduction.experiments.clothing1m_presets import (
     CLOTHING1M_PRESETS,
     CLOTHING1M_STANDIN,
     Clothing1MStudy,
 )
 from chainer_jo.reproduction.experiments.experiment import PRECISIONS
-from chainer_jo.reproduction.experiments.presets import PRESETS, Preset, Study, pretrained
+from chainer_jo.reproduction.experiments.presets import PRESETS, Study, pretrained
 from chainer_jo.reproduction.running.starting_labels import PseudoSource
 
 #: Default of --jobs on a GPU, until a GPU has measured several runs (docs/gpu.md).
 JOBS_ON_A_GPU = 1
-
-
-class ImageSource(Protocol):
-    """Image source of a family of scripts. ``add`` is argparse's ``add_argument``. ``study`` (study
-    and loader of the data) and ``settings`` (fields of `running.run.Settings`) take the
-    checked flags. ``check`` and ``study`` raise UserError."""
-
-    presets: dict[str, Preset]
-    data_help: str
-    weights_help: str
-
-    def add_flags(self, add: Callable[..., Any]) -> None: ...
-    def check(self, flags: argparse.Namespace) -> None: ...
-    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]: ...
-    def settings(self, flags: argparse.Namespace) -> dict[str, Any]: ...
-
-
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Adds the default to the help of flags that take a value and have one."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or isinstance(action.default, bool):
-            return action.help
-        return super()._get_help_string(action)
 
 
 def parse(description: str, argv: list[str] | None, images: ImageSource) -> argparse.Namespace:
@@ -67,57 +42,34 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
     Raises UserError for an unknown flag, or a value that is not what the flag expects.
     """
-    parser = Parser(description=description, allow_abbrev=False, formatter_class=_Help)
+    parser = Parser(description=description, allow_abbrev=False)
     add = parser.add_argument
-    add(
-        "--preset",
-        default="auto",
-        help=f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits",
-    )
+    presets = f"{', '.join(images.presets)}; default: paper with a CUDA GPU, else digits"
+    add("--preset", default="auto", help=presets)
     add("--data", help=f"{images.data_help}; default: the preset's")
-    add("--trials", type=int, help="trials of every cell; default: the preset's")
-    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
-    add(
-        "--jobs",
-        type=int,
-        help="parallel runs; default: one per core on a CPU, "
-        f"{JOBS_ON_A_GPU} on a GPU, where runs share a process",
-    )
-    add(
-        "--threads",
-        type=int,
-        help="threads per run on a CPU; default: cores divided by jobs, but 1 for very small "
-        "networks",
-    )
+    add("--trials", type=Limits(int, 1), help="trials of every cell; default: the preset's")
+    add("--device", default="auto", help="cpu, cuda or cuda:N; default: cuda if available")
+    jobs = f"parallel runs; default: one per core on a CPU, {JOBS_ON_A_GPU} on a GPU"
+    add("--jobs", type=Limits(int, 1), help=jobs)
+    threads = "threads per run on a CPU; default: cores divided by jobs, 1 for very small networks"
+    add("--threads", type=Limits(int, 1), help=threads)
     add(
         "--time-budget",
-        type=float,
+        type=Limits(float, 0, above=True),
         metavar="MINUTES",
-        help="stop after MINUTES with all progress saved, at the end of an epoch (in long epochs "
-        "after a multiple of 2,000 steps)",
+        help="stop after MINUTES with all progress saved, at the end of an epoch or of 2,000 steps",
     )
-    add(
-        "--engine",
-        default="auto",
-        choices=ENGINES,
-        help="backend of the convolutions; stock: Chainer's own functions",
-    )
-    add(
-        "--no-graph",
-        dest="graph",
-        action="store_false",
-        help="without CUDA graphs on a GPU; same numbers, slower",
-    )
-    add(
-        "--precision",
-        default="auto",
-        choices=("auto", *PRECISIONS),
-        help="mixed: float16 or bfloat16 activations; auto: the preset's, mixed for half, else "
-        "fp32",
-    )
-    add("--results", type=Path, default=Path("results"), help="folder of runs and tables")
-    add("--figures", type=Path, default=Path("figures"), help="folder of figures")
-    add("--seed", type=int, default=0, help="seed of the first trial; further trials count up")
+    engine = "backend of the convolutions; default: auto; stock: Chainer's own functions"
+    add("--engine", default="auto", choices=ENGINES, help=engine)
+    graph = "without CUDA graphs on a GPU; same numbers, slower"
+    add("--no-graph", dest="graph", action="store_false", help=graph)
+    precision = "mixed: float16 or bfloat16 activations; default: mixed for half, else fp32"
+    add("--precision", default="auto", choices=("auto", *PRECISIONS), help=precision)
+    for name, content in (("results", "runs and tables"), ("figures", "figures")):
+        text = f"folder of {content}; default: {name}"
+        add(f"--{name}", type=Path, default=Path(name), help=text)
+    seed = "seed of the first trial, from which further trials count up; default: 0"
+    add("--seed", type=Limits(int, 0), default=0, help=seed)
     add(
         "--resnet50-weights",
         dest="weights",
@@ -125,34 +77,13 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         metavar="FILE",
         help=f"ImageNet weights of ResNet-50 (npz or safetensors), {images.weights_help}",
     )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="list runs with state and estimated time; compute nothing",
-    )
-    add(
-        "--no-runs",
-        dest="runs",
-        action="store_false",
-        help="write outputs from finished runs only; compute nothing",
-    )
-    add(
-        "--fresh",
-        action="store_true",
-        help="delete this script's runs and repeat them; without it, unfinished runs resume",
-    )
-    add(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run on the workers of a Dask scheduler (address or scheduler file); --results must "
-        "be a folder shared by all machines",
-    )
-    add(
-        "--machines",
-        type=int,
-        metavar="N",
-        help="with --dry-run: estimate the time on N machines with --jobs runs each",
-    )
+    add("--dry-run", action="store_true", help="list runs with state and estimated time only")
+    no_runs = "write outputs from finished runs only; compute nothing"
+    add("--no-runs", dest="runs", action="store_false", help=no_runs)
+    fresh = "delete this script's runs and repeat them; without it, unfinished runs resume"
+    add("--fresh", action="store_true", help=fresh)
+    cluster = "Dask scheduler (address or file) whose workers run; all machines share --results"
+    add("--cluster", metavar="ADDRESS", help=cluster)
     images.add_flags(add)
     flags = parser.parse_args(argv)
     _check(flags, images)
@@ -160,11 +91,6 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
 
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
-    at_least(1, "machines", flags.machines)
-    at_least(1, "trials", flags.trials)
-    at_least(0, "seed", flags.seed)
-    if flags.machines and not flags.dry_run:
-        raise UserError(f"--machines {flags.machines}: expected with --dry-run")
     if flags.cluster and flags.jobs and not flags.dry_run:
         raise UserError(
             f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "
@@ -173,12 +99,8 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     if flags.fresh and not flags.runs:
         raise UserError("--fresh with --no-runs: expected only one of them")
     flags.device = resolve_device(flags.device, flags.cluster is None)
-    at_least(1, "jobs", flags.jobs)
-    at_least(1, "threads", flags.threads)
-    budget = flags.time_budget
-    if budget is not None and not budget > 0:
-        raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
-    flags.deadline = None if budget is None else time.monotonic() + 60 * budget
+    minutes = flags.time_budget
+    flags.deadline = minutes and time.monotonic() + 60 * minutes
     name = flags.preset
     if name == "auto":
         name = "digits" if flags.device == "cpu" else "paper"
@@ -189,7 +111,6 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     flags.data = flags.data or flags.preset.default_data
     if flags.precision == "auto":
         flags.precision = flags.preset.precision
-    images.check(flags)
 
 
 def _share_cores(flags: argparse.Namespace) -> None:
@@ -199,7 +120,7 @@ def _share_cores(flags: argparse.Namespace) -> None:
     flags.jobs = flags.jobs or (cores if flags.device == "cpu" else JOBS_ON_A_GPU)
     if flags.cluster is not None:
         return
-    if flags.device == "cpu" and flags.machines is None:
+    if flags.device == "cpu":
         flags.jobs = min(flags.jobs, max(1, cores // (given or 1)))
     useful = cores if given else flags.preset.threads or cores
     flags.threads = min(given or max(1, cores // flags.jobs), cores, useful)
@@ -216,32 +137,17 @@ class InMemory:
     weights_help = "whose features give pseudo labels"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
-        add(
-            "--noise-rates",
-            type=float,
-            nargs="+",
-            metavar="RATE",
-            help="noise rates in [0, 1] of Tables 1 and 2 and Figures 2 and 3; default: the "
-            "paper's",
-        )
-        add(
-            "--features",
-            type=os.path.abspath,
-            metavar="NPZ",
-            help="features of the training images, from which pseudo labels are clustered",
-        )
+        rates = "noise rates of Tables 1 and 2 and Figures 2 and 3; default: the paper's"
+        add("--noise-rates", type=Limits(float, 0, 1), nargs="+", metavar="RATE", help=rates)
+        features = "features of the training images, from which pseudo labels are clustered"
+        add("--features", type=os.path.abspath, metavar="NPZ", help=features)
 
-    def check(self, flags: argparse.Namespace) -> None:
-        for rate in flags.noise_rates or ():
-            if not 0 <= rate <= 1:
-                raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
-
-    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
+    def study(self, flags: argparse.Namespace) -> Study:
         source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         features = self._pseudo(flags).name(source.name)
         given = _given(flags, source.name) | {"noise_rates": rates, "features": features}
-        return Study(flags.preset, **given, load=source.load), source.load
+        return Study(flags.preset, **given, load=source.load)
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         return {"pseudo": self._pseudo(flags)}
@@ -256,17 +162,13 @@ class HumanLabels(InMemory):
 
     def add_flags(self, add: Callable[..., Any]) -> None:
         super().add_flags(add)
-        add(
-            "--labels",
-            type=os.path.abspath,
-            metavar="FILE",
-            help="CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images",
-        )
+        labels = "CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images"
+        add("--labels", type=os.path.abspath, metavar="FILE", help=labels)
 
-    def check(self, flags: argparse.Namespace) -> None:
-        super().check(flags)
+    def study(self, flags: argparse.Namespace) -> Study:
         if flags.labels or flags.runs and not flags.dry_run:
             cifar10n.read(flags.labels or "--labels (not given)")
+        return super().study(flags)
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         return {**super().settings(flags), "human": flags.labels}
@@ -280,34 +182,24 @@ class Clothing1M:
     weights_help = "with which the preset paper starts"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
-        add(
-            "--classes",
-            nargs=2,
-            metavar=("FROM", "TO"),
-            help="pair of classes of a figure; default: the paper's",
-        )
-        add("--batch-size", type=int, help="images per batch; default: 32, as in the paper")
-        add("--workers", type=int, help="decoding processes per run")
+        classes = "pair of classes of a figure; default: the paper's"
+        add("--classes", nargs=2, metavar=("FROM", "TO"), help=classes)
+        add("--workers", type=Limits(int, 0), help="decoding processes per run")
 
-    def check(self, flags: argparse.Namespace) -> None:
-        at_least(1, "batch-size", flags.batch_size)
-        at_least(0, "workers", flags.workers)
+    def study(self, flags: argparse.Namespace) -> Clothing1MStudy:
         if flags.preset.network is None and flags.precision != "fp32":
             raise UserError(
                 f"--precision {flags.precision}: expected fp32, in which ResNet-50 is computed"
             )
-
-    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
         load = self._loader(flags)
         data = load()
         preset = replace(
             flags.preset,
             network=flags.preset.network or pretrained(flags.weights),
             train_images=len(data.train),
-            batch_size=flags.batch_size or flags.preset.batch_size,
         )
         given, classes = _given(flags, data.name), flags.classes and tuple(flags.classes)
-        return Clothing1MStudy(preset, **given, load=load, classes=classes), load
+        return Clothing1MStudy(preset, **given, load=load, classes=classes)
 
     def _loader(self, flags: argparse.Namespace) -> Callable[[], LabelledData]:
         if flags.data == CLOTHING1M_STANDIN:
@@ -329,6 +221,10 @@ class Clothing1M:
         if workers is None:
             workers = max(1, usable_cores() // flags.jobs - 1)
         return {"weights": flags.weights, "workers": workers}
+
+
+#: Flags, data and settings of a family of scripts.
+ImageSource = InMemory | Clothing1M
 
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often

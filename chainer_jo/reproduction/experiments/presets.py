@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from chainer_jo import files
 from chainer_jo.data import cifar10n
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.data.source import find
 from chainer_jo.errors import UserError
 from chainer_jo.method.noisy_split import HUMAN
 from chainer_jo.reproduction.experiments.experiment import (
@@ -169,7 +170,7 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    load : loads the data set, for figures that show its images; None: by the name.
+    load : loads the data set; None: by the name.
     """
 
     preset: Preset
@@ -179,7 +180,12 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    load: Callable[[], Any] | None = None
+    load: Callable[[], LabelledData] | None = None
+
+    @property
+    def loader(self) -> Callable[[], LabelledData]:
+        """Function that loads the data set; can be pickled."""
+        return self.load or find(self.data).load
 
     def comparison_trials(self) -> range:
         """The trials of Tables 1 to 3."""
@@ -236,32 +242,29 @@ class Study:
         rate: float,
         trial: int,
         *,
-        alpha: float | None = None,
-        beta: float | None = None,
-        learning_rate: float | None = None,
         start_epoch: int | None = None,
         stop_epoch: int | None = None,
         epochs: int | None = None,
         rule: str = "soft",
         top: int | None = None,
         average: int | None = None,
+        **parameters: float,
     ) -> Experiment:
-        """The first step of the method; what is not given is as in the paper for this noise.
+        """The first step of the method; what is not given is as in the paper for this noise, as are
+        hyper parameters other than the ``parameters`` alpha, beta and learning_rate.
 
         With ``stop_epoch`` (t2) the first step ends there: nothing after the last update reaches
         the second step.
         """
         preset, schedule = self.preset, self.preset.first_step
-        if alpha is None or beta is None or learning_rate is None:
+        if len(parameters) < 3:
             try:
-                chosen = preset.real_noise or paper.hyper_parameters(kind, rate)
+                usual = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
                 raise UserError(
                     f"noise rate {rate:g}: the paper has no hyper parameters for it"
                 ) from None
-            alpha = chosen.alpha if alpha is None else alpha
-            beta = chosen.beta if beta is None else beta
-            learning_rate = learning_rate or chosen.learning_rate
+            parameters = {**vars(usual), **parameters}
         length = self.epochs(epochs or stop_epoch or schedule.epochs)
         start_epoch = schedule.start_epoch if start_epoch is None else start_epoch
         relabelling = LabelSchedule(
@@ -271,15 +274,10 @@ class Study:
             top=top and self.labels(top),
             average=average or preset.average,
         )
-        optimization = self._sgd(length, learning_rate)
+        optimization = self._sgd(length, parameters.pop("learning_rate"))
+        noise = self.noise(kind, rate)
         return self._experiment(
-            "joint",
-            self.noise(kind, rate),
-            trial,
-            optimization,
-            relabelling=relabelling,
-            alpha=alpha,
-            beta=beta,
+            "joint", noise, trial, optimization, relabelling=relabelling, **parameters
         )
 
     def plain(

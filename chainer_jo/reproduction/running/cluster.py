@@ -27,18 +27,14 @@ from chainer_jo import files
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import Unfinished, UserError, one_line
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running import provenance, worker
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 
-#: Seconds that workers have at the start to load the data; slower ones join later.
-PATIENCE = 30.0
 #: Seconds between two looks at which workers there are.
 LOOK = 1.0
-#: The answer of `prepare` where only the data are missing.
-NO_DATA = "it cannot load the data, or other data are there"
 
 _logger = logging.getLogger(__name__)
 
@@ -47,14 +43,14 @@ _logger = logging.getLogger(__name__)
 class Cluster:
     """A `Pool` whose processes are the workers of a Dask scheduler, one run in each at a time.
 
-    Dask keeps the list of workers, gives the runs of lost workers to others, and moves data.
+    Dask keeps the list of workers, and gives the runs of lost workers to others.
     A worker takes runs once `prepare` has no objection to it.
 
     Parameters
     ----------
     address : of the scheduler, or the path of its scheduler file.
     store : where runs are kept: a folder that the workers see under the same path.
-    load_data : loads the data set. Must be picklable; workers on which it fails are sent the data.
+    load_data : loads the data set, here and in each worker. Must be picklable.
     settings : passed to every run.
     threads : OMP_NUM_THREADS that workers on a CPU must have; None: any.
     precision : of the runs, which the device of a worker must support.
@@ -69,9 +65,8 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         self.store = RunStore(self.store.root.absolute())
-        self._data = self.load_data()
+        self._fingerprint = self.load_data().fingerprint()
         self._pickled = pickle.dumps(self.load_data)
-        self._sent: Future | None = None
         self._workers: dict[str, LocalFuture | bool] = {}  # True: takes runs; a Future: unknown yet
         self._out: set[Future] = set()
         self._stranded: set[Future] = set()  # those of them that no worker had at the last look
@@ -81,7 +76,9 @@ class Cluster:
             stack.callback(self._threads.shutdown)
             self._client = stack.enter_context(self._connect())
             self._probe = self._hold_probe(stack)
-            self._wait_for_workers()
+            self._look()
+            if not self._workers:
+                _logger.warning("--cluster %s: no workers yet", self.address)
             self._stack = stack.pop_all()
         return self
 
@@ -90,10 +87,13 @@ class Cluster:
 
     @property
     def places(self) -> int:
-        """Number of workers that take runs."""
+        """Number of workers that take runs. Raises UserError if all workers are unfit, and no run
+        is with a worker that was lost."""
         if time.monotonic() >= self._next_look:
             self._look()
             self._next_look = time.monotonic() + LOOK
+        if self._workers and not any(self._workers.values()) and not self._out:
+            raise UserError(f"--cluster {self.address}: none of its workers can take runs")
         return sum(fit is True for fit in self._workers.values())
 
     def submit(self, experiment: Experiment) -> LocalFuture:
@@ -128,22 +128,6 @@ class Cluster:
             raise UserError(f"cannot lock {path}: {error.strerror}") from None
         return path
 
-    def _wait_for_workers(self) -> None:
-        """Waits until all present workers are checked and one is fit, or `PATIENCE` is over."""
-        until = time.monotonic() + PATIENCE
-        while not self.places or (
-            time.monotonic() < until
-            and any(isinstance(w, LocalFuture) for w in self._workers.values())
-        ):
-            if self._workers and not any(self._workers.values()):
-                raise UserError(f"--cluster {self.address}: none of its workers can take runs")
-            if not self._workers and time.monotonic() >= until:
-                _logger.warning("--cluster %s: no workers yet", self.address)
-                until = math.inf
-            if self.settings.deadline is not None and time.monotonic() >= self.settings.deadline:
-                return
-            time.sleep(0.2)
-
     def _look(self) -> None:
         """Checks workers that have come, forgets workers that are gone."""
         workers = None
@@ -157,27 +141,14 @@ class Cluster:
         for address, info in workers.items():
             fit = self._workers.get(address)
             if fit is None:
-                objection = self._against(info)
-                self._workers[address] = False if objection else self._prepare(address)
+                self._workers[address] = self._prepare(address)
             elif isinstance(fit, LocalFuture) and fit.done():
                 objection = fit.result()
-                if objection == NO_DATA and not self._data.train.on_disk:
-                    # A worker lost while data go to it: they are sent again at the next look.
-                    with contextlib.suppress(OSError):
-                        if self._sent is None or self._sent.cancelled():
-                            self._sent = self._client.scatter(self._data)
-                        self._workers[address] = self._prepare(address, self._sent)
-                    continue
-                if objection is None:  # the worker that had the data is lost: from the beginning
-                    del self._workers[address]
-                    continue
                 self._workers[address] = not objection
-            else:
-                continue
-            if objection:
-                name = info["name"]  # its address, if it was given none
-                shown = address if name == address else f"{name} ({address})"
-                _logger.warning("worker %s: no runs for it, %s", shown, objection)
+                if objection:
+                    name = info["name"]  # its address, if it was given none
+                    shown = address if name == address else f"{name} ({address})"
+                    _logger.warning("worker %s: no runs for it, %s", shown, objection)
 
     def _take_back_stranded(self) -> None:
         """Hands out again the runs that no worker has, including runs whose result was lost with
@@ -189,36 +160,24 @@ class Cluster:
         self._client.cancel(list(stranded & self._stranded))
         self._stranded = stranded
 
-    def _against(self, worker: dict) -> str:
-        if worker["nthreads"] != 1:
-            return (
-                f"it takes {worker['nthreads']} at once in one process; expected dask worker "
-                "--nthreads 1, with --nworkers for more"
-            )
-        if self.settings.device != "cpu" and not worker["resources"].get("GPU"):
-            return f"--device {self.settings.device} needs dask worker --resources GPU=1"
-        return ""
-
-    def _prepare(self, address: str, data: Future | None = None) -> LocalFuture:
+    def _prepare(self, address: str) -> LocalFuture:
         answer = self._client.submit(
             prepare, self._place, provenance.code(), self._probe,
-            self._pickled, self._data.fingerprint(), self.settings, self.precision,
-            self.threads, data,
+            self._pickled, self._fingerprint, self.settings, self.precision, self.threads,
             workers=[address], allow_other_workers=False, pure=False,
         )  # fmt: skip
         # A thread waits: the answer of a worker that is lost before it was fetched never comes.
         return self._threads.submit(self._verdict, answer)
 
-    def _verdict(self, answer: Future) -> str | None:
-        """Objection to a worker; empty if there is none, None if its data were lost."""
+    def _verdict(self, answer: Future) -> str:
+        """Objection to a worker; empty if there is none."""
         try:
-            return answer.result()
-        except CancelledError:
-            return None
+            answer.result()
         except (ImportError, AttributeError, TypeError) as error:
             return f"it lacks {provenance.code()} ({error})"
         except Exception as error:  # of any kind: it is another machine's
-            return f"{type(error).__name__}: {error}".splitlines()[0]
+            return one_line(error)
+        return ""
 
     @property
     def _place(self) -> str:
@@ -257,10 +216,8 @@ def prepare(
     settings: Settings,
     precision: str,
     threads: int | None,
-    data: LabelledData | None,
-) -> str:
-    """Objection to a worker, `NO_DATA` if only the data are missing; empty if it is fit, and then
-    has loaded the data and takes runs.
+) -> None:
+    """Loads the data on a worker, which then takes runs.
 
     Parameters
     ----------
@@ -270,56 +227,53 @@ def prepare(
     load_data, fingerprint : loader of the data, pickled, and their expected fingerprint.
     settings, precision : of the runs.
     threads : expected OMP_NUM_THREADS on a CPU; None: any.
-    data : the data, for a worker that cannot load them.
+
+    Raises any exception, whose message is the objection to the worker.
     """
+    this, device = get_worker(), settings.device
+    if this.state.nthreads != 1:
+        raise UserError(
+            f"it takes {this.state.nthreads} at once in one process; expected dask worker "
+            "--nthreads 1, with --nworkers for more"
+        )
+    if device != "cpu" and not this.state.total_resources.get("GPU"):
+        raise UserError(f"--device {device} needs dask worker --resources GPU=1")
     if provenance.code() != code:
-        return f"it has {provenance.code()}, expected {code}"
-    device = settings.device
+        raise UserError(f"it has {provenance.code()}, expected {code}")
     if device != "cpu" and not chainer.backends.cuda.available:
-        return f"--device {device}, but it has no CUDA GPU that CuPy can use"
+        raise UserError(f"--device {device}, but it has no CUDA GPU that CuPy can use")
     omp_threads = os.environ.get("OMP_NUM_THREADS")
     if device == "cpu" and threads and omp_threads != str(threads):
-        return f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}"
-    if objection := against_folder(probe):
-        return objection
+        raise UserError(f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}")
+    check_folder(probe)
     chainer_device = device_of(device)
     chainer_device.use()
-    try:
-        choose_backend(chainer_device, precision, settings.engine)
-    except UserError as error:
-        return str(error)
-    if data is not None:
-        worker.loaded[load_data] = data
-    # A loader that the script itself defines cannot be unpickled in another program.
-    with contextlib.suppress(UserError, OSError, AttributeError, ImportError):
-        loaded = worker.loaded_by(load_data)
-        if loaded.fingerprint() == fingerprint:
-            daemon = multiprocessing.current_process().daemon
-            if daemon and loaded.train.on_disk and settings.workers != 0:
-                return (
-                    "it may start no processes, which decode images; expected "
-                    "DASK_DISTRIBUTED__WORKER__DAEMON=False"
-                )
-            this = get_worker()
-            sync(this.loop, this.set_resources, **{place: 1})
-            return ""
-    return NO_DATA
+    choose_backend(chainer_device, precision, settings.engine)
+    data = worker.loaded_by(load_data)
+    if data.fingerprint() != fingerprint:
+        raise UserError(f"its data have fingerprint {data.fingerprint()}, expected {fingerprint}")
+    if data.train.on_disk and settings.workers != 0 and multiprocessing.current_process().daemon:
+        raise UserError(
+            "it may start no processes, which decode images; expected "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+        )
+    sync(this.loop, this.set_resources, **{place: 1})
 
 
-def against_folder(probe: Path) -> str:
-    """Objection to the results folder; empty if another machine's lock on ``probe`` holds here."""
+def check_folder(probe: Path) -> None:
+    """Raises UserError unless another machine's lock on ``probe`` holds here."""
     try:
         with open(probe, "r+") as file:
             # Shared: workers that try at the same time do not refuse each other.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return ""
+        return
     except OSError as error:
-        return (
+        raise UserError(
             f"it cannot write to {probe.parent} ({error.strerror}); expected a folder that all "
             "machines share"
-        )
-    return f"locks (flock) on {probe.parent} do not hold between machines"
+        ) from None
+    raise UserError(f"locks (flock) on {probe.parent} do not hold between machines")
 
 
 def perform(

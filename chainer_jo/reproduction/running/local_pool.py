@@ -9,7 +9,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.context import BaseContext
 from multiprocessing.managers import BaseManager
 from typing import Any, Self
@@ -24,7 +24,7 @@ from chainer_jo.reproduction.running.store import RunStore
 
 @dataclass
 class LocalPool:
-    """Worker processes on this machine, which end with this one; see `Scheduler`.
+    """Worker processes on this machine, which end with this one; see `scheduler.Pool`.
 
     Runs on a GPU are threads of one process: they share compiled kernels and plans, and their
     kernels fill the gaps of each other's.
@@ -43,11 +43,8 @@ class LocalPool:
     settings: Settings
     places: int
     threads: int
-    _executor: Any = field(default=None, init=False)
 
     def __enter__(self) -> Self:
-        if self._executor is not None:  # entered early, to warm up
-            return self
         kind = ProcessPoolExecutor if self.settings.device == "cpu" else ThreadsOfAProcess
         self._others = multiprocessing.active_children()
         context = multiprocessing.get_context("spawn")

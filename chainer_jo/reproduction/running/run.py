@@ -32,6 +32,8 @@ from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import human_labels, labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
+#: Steps between two moments within an epoch at which there may be a checkpoint.
+CHECKPOINT_STEPS = 2000
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
 CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
@@ -137,7 +139,8 @@ class Run:
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
         extend(self.best)
         extend(extensions.StopWhenDiverged())
-        extensions.extend_log(self.trainer, bool(self.experiment.relabelling), settings.verbose)
+        extend(training.extensions.observe_lr())
+        extend(extensions.LogReport(), trigger=(1, "epoch"))
         extend(
             lambda trainer: self._on_epoch(self), name="on_epoch", trigger=(1, "epoch"), priority=0
         )
@@ -147,10 +150,15 @@ class Run:
                 self._trained_on,
                 computing(self.device, self.backend),
                 seconds=settings.snapshot_seconds,
-                steps=settings.snapshot_steps,
+                steps=CHECKPOINT_STEPS,
                 deadline=settings.deadline,
             )
         )
+
+    @property
+    def log(self) -> list[dict]:
+        """The epochs so far, one dict each."""
+        return self.trainer.get_extension("LogReport").log
 
     @property
     def _trained_on(self) -> str:
@@ -215,7 +223,7 @@ class Run:
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
-        split, log = self.split, self.trainer.get_extension("LogReport").log
+        split, log = self.split, self.log
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
         scores = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}

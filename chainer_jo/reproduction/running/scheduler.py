@@ -1,20 +1,18 @@
-"""Scheduler of many runs: several at a time, first steps before second ones, each run once."""
+"""Many runs in a pool: several at a time, first steps before second ones, each run once."""
 
 from __future__ import annotations
 
 import logging
 import time
-from bisect import insort
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Protocol
 
 from chainer_jo.errors import Unfinished
 from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.store import RunStore
 
 _logger = logging.getLogger(__name__)
@@ -34,11 +32,14 @@ class Event:
 
 
 class Pool(AbstractContextManager, Protocol):
-    """An Executor of runs, entered while there is work; left by an exception, it stops them.
+    """An Executor of runs, a `LocalPool` or a `Cluster`; left by an exception, it stops them.
 
-    ``submit`` gives the Future of what `worker.execute` returns. At most
-    ``places`` runs are handed out at a time; the number may change.
+    ``submit`` gives the Future of what `worker.execute` returns. At most ``places`` runs are handed
+    out at a time; the number may change.
     """
+
+    store: RunStore
+    settings: Settings
 
     @property
     def places(self) -> int: ...
@@ -90,134 +91,102 @@ class Queue:
     def __init__(self, experiments: Sequence[Experiment]) -> None:
         self._experiments = experiments
         self._rank = {experiment: rank for rank, experiment in enumerate(experiments)}
-        self._after: dict[Experiment, list[int]] = defaultdict(list)  # ranks of second steps
-        self._later: list[tuple[float, int]] = []  # from when on, rank; a heap
-        self._ready: list[int] = []  # ranks, sorted
-        for rank, experiment in enumerate(experiments):
-            first_step = experiment.first_step
-            (self._after[first_step] if first_step in self._rank else self._ready).append(rank)
+        steps = [e.first_step for e in experiments]
+        self._first = [self._rank.get(step) if step else None for step in steps]
         self._epochs = [e.optimization.epochs for e in experiments]
-        self._left = sum(self._epochs)
         self._chain = list(self._epochs)  # with the longest second step
-        for first_step, ranks in self._after.items():
-            self._chain[self._rank[first_step]] += max(self._epochs[rank] for rank in ranks)
+        for epochs, first in zip(self._epochs, self._first, strict=True):
+            if first is not None:
+                self._chain[first] = max(self._chain[first], self._epochs[first] + epochs)
+        self._begins = dict.fromkeys(range(len(experiments)), 0.0)  # earliest time, by rank
+        self._to_end = set(self._begins)
 
     def __bool__(self) -> bool:
-        return bool(self._ready or self._later)
+        return any(self._first[rank] not in self._to_end for rank in self._begins)
 
     def next(self, places: int) -> Experiment | None:
         """Removes and returns a run that can begin now, None if there is none; ``places`` runs can
         be computed at a time."""
-        while self._later and self._later[0][0] <= time.monotonic():
-            insort(self._ready, heappop(self._later)[1])
-        if not self._ready:
+        now = time.monotonic()
+        due = sorted(rank for rank, begins in self._begins.items() if begins <= now)
+        ready = [rank for rank in due if self._first[rank] not in self._to_end]
+        if not ready:
             return None
-        longest = max(self._ready, key=self._chain.__getitem__)
-        rank = longest if self._chain[longest] * places >= self._left else self._ready[0]
-        self._ready.remove(rank)
-        self._left -= self._epochs[rank]
+        longest = max(ready, key=self._chain.__getitem__)
+        left = sum(self._epochs[rank] for rank in self._begins)
+        rank = longest if self._chain[longest] * places >= left else ready[0]
+        del self._begins[rank]
         return self._experiments[rank]
 
     def put_back(self, experiment: Experiment) -> None:
         """Queues a run again, from `POLL` seconds on."""
-        rank = self._rank[experiment]
-        heappush(self._later, (time.monotonic() + POLL, rank))
-        self._left += self._epochs[rank]
+        self._begins[self._rank[experiment]] = time.monotonic() + POLL
 
     def ended(self, experiment: Experiment, state: str) -> None:
         """Releases the second steps of a run; after a diverged one there is none."""
-        for rank in self._after.pop(experiment, []):
-            if state == "diverged":
-                self._left -= self._epochs[rank]
-            else:
-                insort(self._ready, rank)
+        ended = self._rank[experiment]
+        self._to_end.discard(ended)
+        if state == "diverged":
+            for rank in [rank for rank in self._begins if self._first[rank] == ended]:
+                del self._begins[rank]
 
 
-@dataclass
-class Scheduler:
-    """Computes experiments in a pool.
+def compute(
+    experiments: Sequence[Experiment],
+    pool: Pool,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> bool:
+    """Brings all experiments to an end, in the given order where first steps allow it; returns
+    False if the deadline in the pool's settings came first. Other processes may compute runs of the
+    same store at the same time.
 
-    Parameters
-    ----------
-    store : where runs are kept; other schedulers may use it at the same time.
-    pool : computes the runs, a `LocalPool` or a `Cluster`.
-    on_event : called for every `Event`.
-    deadline : value of ``time.monotonic()`` after which no run is begun; None: never.
+    Raises UserError of a run, after the end of the runs that had begun; `Unfinished` if a worker
+    process died.
     """
+    remove_temporaries(experiments, pool.store)
+    try:
+        return _loop(Queue(pending(experiments, pool.store)), pool, on_event)
+    except BrokenExecutor:
+        raise Unfinished("a worker process was killed or broke down") from None
 
-    store: RunStore
-    pool: Pool
-    on_event: Callable[[Event], None] = lambda event: None
-    deadline: float | None = None
 
-    def work(self, experiments: Sequence[Experiment]) -> bool:
-        """Brings all experiments to an end, in the given order where first steps allow it; returns
-        False if the deadline came first.
-
-        Raises UserError of a run, after the end of the runs that had begun; `Unfinished` if a
-        worker process died.
-        """
-        remove_temporaries(experiments, self.store)
-        queue = Queue(pending(experiments, self.store))
-        if not queue:
-            return True
-        with self.pool:
-            try:
-                return self._loop(queue)
-            except BrokenExecutor:
-                raise Unfinished("a worker process was killed or broke down") from None
-
-    def _loop(self, queue: Queue) -> bool:
-        running: dict[Future, Experiment] = {}
-        shown: dict[Experiment, int] = {}
-        next_poll = 0.0
-        failure: Exception | None = None
-        while queue or running:
-            out_of_time = self.deadline is not None and time.monotonic() >= self.deadline
-            over = out_of_time or failure is not None
-            if over and not running:
-                break
-            while len(running) < self.pool.places and not over:
-                experiment = queue.next(self.pool.places)
-                if experiment is None:
-                    break
-                running[self.pool.submit(experiment)] = experiment
-            if not running:
-                time.sleep(POLL)  # others are at all that is left
-            for future in wait(running, POLL, FIRST_COMPLETED).done:
-                experiment = running.pop(future)
-                error = future.exception()
-                if error is None:
-                    state, result = future.result()
-                    self._record(experiment, state, result, queue)
-                elif isinstance(error, BrokenExecutor) or not isinstance(error, Exception):
-                    raise error
-                else:
-                    failure = failure or error
-                    if running:
-                        _logger.warning("%s; %d other runs continue", error, len(running))
-            if time.monotonic() >= next_poll:
-                self._show_epochs(running.values(), shown)
-                next_poll = time.monotonic() + POLL
-        if failure is not None:
-            raise failure
-        return not queue
-
-    def _record(
-        self, experiment: Experiment, state: str, result: dict | None, queue: Queue
-    ) -> None:
-        """Reports the end of a run; queues it again, or releases its second steps."""
-        if state != "busy":
-            self.on_event(Event(experiment, state, result))
-        if state in ("busy", "paused"):
-            queue.put_back(experiment)
-        else:
-            queue.ended(experiment, state)
-
-    def _show_epochs(self, running: Iterable[Experiment], shown: dict[Experiment, int]) -> None:
-        """Reports new epochs, from the logs that runs write."""
-        for experiment in running:
-            epochs = self.store.epochs_done(experiment)
-            if epochs > shown.get(experiment, 0):
-                shown[experiment] = epochs
-                self.on_event(Event(experiment, epochs))
+def _loop(queue: Queue, pool: Pool, on_event: Callable[[Event], None]) -> bool:
+    running: dict[Future, Experiment] = {}
+    shown: dict[Experiment, int] = {}
+    next_poll, deadline = 0.0, pool.settings.deadline
+    failure: Exception | None = None
+    while queue or running:
+        over = failure is not None or (deadline is not None and time.monotonic() >= deadline)
+        if over and not running:
+            break
+        while len(running) < pool.places and not over and (ready := queue.next(pool.places)):
+            running[pool.submit(ready)] = ready
+        if not running:
+            time.sleep(POLL)  # others are at all that is left
+        for future in wait(running, POLL, FIRST_COMPLETED).done:
+            experiment = running.pop(future)
+            error = future.exception()
+            if isinstance(error, BrokenExecutor) or not isinstance(error, Exception | None):
+                raise error
+            if error is not None:
+                failure = failure or error
+                if running:
+                    _logger.warning("%s; %d other runs continue", error, len(running))
+                continue
+            state, result = future.result()
+            if state != "busy":
+                on_event(Event(experiment, state, result))
+            if state in ("busy", "paused"):
+                queue.put_back(experiment)
+            else:
+                queue.ended(experiment, state)
+        if time.monotonic() >= next_poll:
+            for experiment in running.values():
+                epochs = pool.store.epochs_done(experiment)  # in the log that the run writes
+                if epochs > shown.get(experiment, 0):
+                    shown[experiment] = epochs
+                    on_event(Event(experiment, epochs))
+            next_poll = time.monotonic() + POLL
+    if failure is not None:
+        raise failure
+    return not queue

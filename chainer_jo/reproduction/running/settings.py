@@ -18,12 +18,10 @@ class Settings:
     graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
     deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.
-    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
     pseudo : source of pseudo labels.
     human : file of the labels of people, CIFAR-10_human.pt.
     weights : file of the pretrained weights that descriptions name.
     workers : processes that decode images on disk; None: one per core less one.
-    verbose : True to show Chainer's PrintReport and ProgressBar.
     """
 
     device: str = "cpu"
@@ -31,9 +29,7 @@ class Settings:
     graph: bool = True
     deadline: float | None = None
     snapshot_seconds: float = 20.0
-    snapshot_steps: int = 2000
     pseudo: PseudoSource = PseudoSource()
     human: str | None = None
     weights: str | None = None
     workers: int | None = None
-    verbose: bool = False

@@ -20,8 +20,7 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 
-#: The data sets of this process, by the pickled function that loads them; `cluster.prepare` adds
-#: data that were sent.
+#: The data sets of this process, by the pickled function that loads them.
 loaded: dict[bytes, LabelledData] = {}
 
 
