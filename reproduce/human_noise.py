@@ -4,8 +4,6 @@ An addition: the paper has no such table. `--labels` is a copy of CIFAR-10_human
 ICLR 2022, licence CC BY-NC 4.0); the images are CIFAR-10's official ones.
 """
 
-from dataclasses import replace
-
 from chainer_jo.reproduction.commands import human_labels_main
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
@@ -14,8 +12,7 @@ from chainer_jo.reproduction.paper import published_cifar10n as published
 from chainer_jo.reproduction.paper.settings import hyper_parameters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import cell
-from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page
+from chainer_jo.reproduction.tables_and_figures.output import Setting, grid
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 from chainer_jo.reproduction.tables_and_figures.table_layouts import ACCURACIES, validation
 
@@ -43,11 +40,10 @@ class HumanNoise(Table):
     name = "human_noise"
     title = "Labels of people"
 
-    def page(self, store: RunStore, origin: dict) -> Page:
-        page, sets = super().page(store, origin), published.LABEL_SETS
-        groups = [(source, len(sets)) for source in published.SOURCES]
-        quoted = Grid(sets * len(groups), published.ROWS, PUBLISHED, groups)
-        return replace(page, grids=[*page.grids, quoted])
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        sets = [f"{source} {name}" for source in published.SOURCES for name in published.LABEL_SETS]
+        quoted = grid(["", *sets], [[label, *numbers] for label, numbers in published.ROWS])
+        return [*super().paragraphs(store, setting), f"*{PUBLISHED}*", quoted]
 
 
 def best_on_test(store: RunStore, run: Experiment) -> float:
@@ -105,8 +101,8 @@ def comparison(study: Study, label_set: str) -> Block:
         for score, quantities in SCORES.items():
             cells = compared(study, label_set, method, score, quantities)
             rows.append((f"{name}, {score}", cells))
-    groups = [(name, len(COLUMNS)) for name in ACCURACIES.values()]
-    return Block([*COLUMNS.values()] * len(ACCURACIES), rows, label_set, groups)
+    headers = [f"{name} {of}" for name in ACCURACIES.values() for of in COLUMNS.values()]
+    return Block(headers, rows, label_set)
 
 
 def table(study: Study) -> Table:

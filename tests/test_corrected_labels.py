@@ -14,8 +14,7 @@ from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures import corrected_labels
-from chainer_jo.reproduction.tables_and_figures.first_step_images import draw_images
+from chainer_jo.reproduction.tables_and_figures import first_step_images
 from chainer_jo.reproduction.tables_and_figures.output import Setting
 
 SETTING = Setting("tiny", "digits", "fp32")
@@ -43,13 +42,12 @@ def half_of_them(noisy, true):
 
 @pytest.mark.parametrize("study", [STUDY, HALVED], ids=["as they are", "shrunk for the run"])
 def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_path, monkeypatch):
-    shown = []
-
-    def draw(images, *args):
-        shown[:] = images
-        return draw_images(images, *args)
-
-    monkeypatch.setattr(corrected_labels, "draw_images", draw)
+    shown, draw = [], first_step_images.draw_images
+    monkeypatch.setattr(
+        first_step_images,
+        "draw_images",
+        lambda images, *args: shown.extend(images) or draw(images, *args),
+    )
     store, figure, train = ended(study, tmp_path, half_of_them)
     paths = figure.write(store, SETTING, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.cell import Cell
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, mean_and_spread
 from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbers
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
@@ -17,8 +17,7 @@ from chainer_jo.reproduction.tables_and_figures.curves import (
     Layout,
     Series,
 )
-from chainer_jo.reproduction.tables_and_figures.grid import Entry, Grid, Number
-from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
@@ -121,28 +120,28 @@ class Figure(TableOrFigure):
         """The claims whose numbers this figure shows, as `Claims` writes them."""
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
-    def page(self, store: RunStore, setting: Setting) -> Page:
-        """Caption, last value of every curve, and verdicts on the claims about the figure."""
-        quantity = LOG_ENTRIES[self.key]
-        rows: list[tuple[str, list[Entry]]] = []
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        """Last value of every curve, and verdicts on the claims about the figure."""
+        quantity, rows = LOG_ENTRIES[self.key], []
         for curve, series in zip(self.curves, self.read(store), strict=True):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
-            ending = _ending(series, quantity.digits)
-            rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
-        grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
+            last = series.by_epoch[-1] if series.trials else None
+            ending = mean_and_spread(last, quantity.digits) if last else "…"
+            rows.append([curve.label, ending, f"{series.epochs} of {series.length}", done])
+        headers = ["", f"last {quantity.axis}", "epochs", "trials"]
+        paragraphs = [self.footnote(store, setting), grid(headers, rows)]
         if self.side_table:
-            grids.append(self.side_table.grid(store, setting.data))
+            paragraphs += self.side_table.paragraphs(store, setting.data)
         points = [
-            f"{v['statement']} Here: {v['label']}; "
+            f"- {v['statement']} Here: {v['label']}; "
             + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
             for v in self.verdicts(store)
         ]
         heading = (
-            f"Statements of the paper about {self.title}, and these runs (peak and end of a curve "
-            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)"
+            f"*Statements of the paper about {self.title}, and these runs (peak and end of a curve "
+            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)*"
         )
-        notes = [self.footnote(store, setting)]
-        return Page(self.title, self.caption, notes, grids, heading, points)
+        return paragraphs + ([heading, "\n".join(points)] if points else [])
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
@@ -205,15 +204,6 @@ class Figure(TableOrFigure):
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
                     yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
-
-
-def _ending(series: Series, digits: int) -> Number:
-    """``91.2 ± 0.3``, at the last epoch logged."""
-    if not series.trials:
-        return Number(state="…")
-    last = series.by_epoch[-1]
-    spread = "" if last.std is None else f"± {last.std:.{digits}f}"
-    return Number(f"{last.mean:.{digits}f}", spread)
 
 
 def _short(number: float | None) -> str:

@@ -13,8 +13,7 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
 
 #: The number of classes of CIFAR-10, and of the digits.
 CLASSES = 10
@@ -31,21 +30,14 @@ class StaticTable(TableOrFigure):
 
     kind = "table"
 
-    def page(self, store: RunStore, setting: Setting) -> Page:
-        """Caption, preset and data set, and the grid."""
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        """Preset and data set, and the grid."""
         rows = [[f"{x:g}" if isinstance(x, float) else str(x) for x in row] for row in self.rows]
-        corner, *headers = self.header
-        grid = Grid(headers, [(label, entries) for label, *entries in rows], corner=corner)
-        note = f"Preset {setting.preset}, data {setting.data}."
-        return Page(self.title, self.caption, [note], [grid])
+        return [f"Preset {setting.preset}, data {setting.data}.", grid(self.header, rows)]
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Header and rows as they are."""
-        return {
-            **self.head(setting, True),
-            "header": list(self.header),
-            "rows": [list(row) for row in self.rows],
-        }
+        return {**self.head(setting, True), "header": self.header, "rows": self.rows}
 
     def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
         """The rows as CSV."""

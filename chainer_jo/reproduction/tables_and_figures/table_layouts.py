@@ -49,10 +49,9 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
         for which in printed.keys("score"):
             cells = _cells(printed, method, which, runs[method])
             rows.append((f"{METHODS[method]}, {which}", list(cells)))
-    headers = [f"{100 * rate:g} %" for _ in ACCURACIES for rate in rates]
-    groups = [(name, len(rates)) for name in ACCURACIES.values()]
+    headers = [f"{name} {100 * rate:g} %" for name in ACCURACIES.values() for rate in rates]
     caption = f"{printed.caption}; {trained_on(study)}."
-    block = Block(headers, rows, groups=groups, best="column")
+    block = Block(headers, rows, best="column")
     return Table(printed.number, caption, [block], f"{NOTE} {_premise(study)}".strip())
 
 
@@ -164,11 +163,10 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
         others = ", ".join(f"{NAMES[k]} = {v:g}" for k, v in printed.others(parameter).items())
         blocks.append(
             Block(
-                [f"{value:g}" for value in values],
+                [f"**{v:g}**" if v == printed.chosen[parameter] else f"{v:g}" for v in values],
                 [("val (%)", cells)],
                 f"{NAMES[parameter]} varies, {others}",
                 best="row",
-                marked=[f"{printed.chosen[parameter]:g}"],
             )
         )
     note = (
