@@ -21,9 +21,8 @@ def _others_do_well(results: Results, table: SensitivityTable) -> Iterator[Findi
     """The values at which the paper loses at most `NOTABLE` points versus the chosen value."""
     for parameter, chosen in table.chosen.items():
         at_chosen = _value(results, table, parameter, chosen)
-        printed = table.cell(parameter=parameter, value=chosen)
         for value in table.keys("value", parameter=parameter):
-            loss = printed - table.cell(parameter=parameter, value=value)
+            loss = table.cells[parameter, chosen] - table.cells[parameter, value]
             if value != chosen and loss <= NOTABLE:
                 at_value = _value(results, table, parameter, value)
                 yield not_inferior(f"{parameter} {value} versus {chosen}", at_value, at_chosen)

@@ -149,7 +149,7 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:
     ours = results.trials("table3", method="joint", score="last", accuracy="test")
-    quoted = Trials.of_all(tables.TABLE3.cell(method="forward", score="quoted"))
+    quoted = Trials.of_all(tables.TABLE3.cells["forward", "quoted"])
     yield exceeds("ours versus Forward, as quoted (#2)", ours, quoted, ties=True)
 
 

@@ -6,6 +6,7 @@ from chainer_jo.reproduction.paper.printed import (
     PrintedTable,
     SensitivityTable,
     number,
+    printed_table,
     rows,
 )
 
@@ -21,17 +22,10 @@ METHODS = {
 def _comparison(table_number: int, caption: str, text: str) -> PrintedTable:
     """Tables 1 and 2: method and score down, accuracy and noise rate across."""
     header, *lines = rows(text)
-    cells: dict[Keys, Number] = {}
-    bold: set[Keys] = set()
-    for line in lines:
-        for b, accuracy in enumerate(("test", "recovery")):
-            for c, rate in enumerate(header.blocks[b]):
-                keys: Keys = (*line.head.split(), accuracy, number(rate) / 100)
-                cells[keys] = number(line.blocks[b][c])
-                if (b, c) in line.starred:
-                    bold.add(keys)
+    rates = [number(rate) / 100 for rate in header.cells[: len(header.cells) // 2]]
+    columns = [(accuracy, rate) for accuracy in ("test", "recovery") for rate in rates]
     names = ("method", "score", "accuracy", "noise_rate")
-    return PrintedTable(table_number, caption, names, cells, frozenset(bold))
+    return printed_table(table_number, caption, names, lines, columns)
 
 
 TABLE1 = _comparison(
@@ -63,55 +57,35 @@ TABLE2 = _comparison(
 )
 
 
-def _clothing1m(text: str) -> PrintedTable:
-    """Table 3: one accuracy per method and score."""
-    lines = [(tuple(line.head.split()), line) for line in rows(text)]
-    return PrintedTable(
-        3,
-        "Test accuracy under the noise that labels from the web have, by method",
-        ("method", "score"),
-        {keys: number(line.cells[0]) for keys, line in lines},
-        frozenset(keys for keys, line in lines if line.starred),
-    )
-
-
-TABLE3 = _clothing1m(
+TABLE3 = printed_table(
+    3,
+    "Test accuracy under the noise that labels from the web have, by method",
+    ("method", "score"),
     # The rows quoted from Patrini et al. have no best and last; their score is "quoted".
-    """
+    rows("""
     cross_entropy quoted : 68.94
     forward quoted       : 69.84
     cross_entropy best   : 69.15
     cross_entropy last   : 66.76
     joint best           : 72.16
     joint last           : *72.23
-    """
+    """),
+    [()],
 )
 
 TABLE4_CAPTION = "The network, part by part"
 
 
-def _hyper_parameters(text: str) -> PrintedTable:
-    """Table 5: one value per parameter and noise rate."""
-    header, *lines = rows(text)
-    return PrintedTable(
-        5,
-        "The first step's hyper parameters under symmetric noise, by noise rate",
-        ("parameter", "noise_rate"),
-        {
-            (line.head, number(rate) / 100): number(cell)
-            for line in lines
-            for rate, cell in zip(header.cells, line.cells, strict=True)
-        },
-    )
-
-
-TABLE5 = _hyper_parameters(
-    """
-    noise rate (%) :  0    10   30   50   70   90
+TABLE5 = printed_table(
+    5,
+    "The first step's hyper parameters under symmetric noise, by noise rate",
+    ("parameter", "noise_rate"),
+    rows("""
     alpha          : 1.2  1.2  1.2  1.2  1.2  0.8
     beta           : 0.8  0.8  0.8  0.8  0.8  0.4
     learning_rate  : 0.01 0.02 0.03 0.04 0.08 0.12
-    """
+    """),
+    [(rate,) for rate in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)],
 )
 
 
@@ -123,10 +97,9 @@ def _sensitivity(
     chosen: dict[str, Number] = {}
     lines = list(rows(text))
     for values, accuracies in zip(lines[::2], lines[1::2], strict=True):
-        for value, accuracy in zip(values.cells, accuracies.cells, strict=True):
-            cells[values.head, number(value)] = number(accuracy)
-        ((_, column),) = values.starred
-        chosen[values.head] = number(values.cells[column])
+        for value, accuracy in zip(map(number, values.cells), accuracies.cells, strict=True):
+            cells[values.head, value] = number(accuracy)
+        chosen[values.head] = number(values.cells[values.starred.index(True)])
     varied = (
         "label updates start (t1) or stop (t2) at another epoch"
         if "start_epoch" in chosen
@@ -235,12 +208,8 @@ def _probability_ranges(table_number: int, noise: str, rate: float, text: str) -
         "How many updated labels are right, by the range of their highest probability, under "
         f"{noise} noise, r = {rate}"
     )
-    cells: dict[Keys, Number] = {
-        (line.head, span): number(cell)
-        for line in lines
-        for span, cell in zip(header.cells, line.cells, strict=True)
-    }
-    return PrintedTable(table_number, caption, ("quantity", "range"), cells)
+    columns = [(span,) for span in header.cells]
+    return printed_table(table_number, caption, ("quantity", "range"), lines, columns)
 
 
 def probability_range(text: str) -> tuple[float, float]:
