@@ -23,7 +23,7 @@ from chainer_jo.reproduction.claims.decision import (
     REFUTES,
     SUPPORTS,
     TIES,
-    exceeds,
+    Finding,
     holm_outcomes,
     not_inferior,
     on_average,
@@ -99,8 +99,8 @@ class TestRule:
         [(15.1, 0, SUPPORTS), (14.9, 0, UNDECIDED), (5.1, 0, UNDECIDED), (4.9, 0, REFUTES)]
         + [(17.1, 2, SUPPORTS), (16.9, 2, UNDECIDED), (13.1, -2, SUPPORTS), (2.9, -2, REFUTES)],
     )
-    def test_exceeds(self, a, by, outcome):
-        assert exceeds("", about(a, 5.0), Trials.of_all(10.0), by).outcome == outcome
+    def test_a_finding_is_decided_by_its_interval(self, a, by, outcome):
+        assert Finding("", about(a, 5.0), Trials.of_all(10.0), by).outcome == outcome
 
     @pytest.mark.parametrize(
         ("a", "scatter", "outcome"),
@@ -108,12 +108,12 @@ class TestRule:
         + [(10.5, 0.6, UNDECIDED), (9.5, 0.6, UNDECIDED)],
     )
     def test_narrow_intervals_tie(self, a, scatter, outcome):
-        assert exceeds("", about(a, scatter), Trials.of_all(10.0), ties=True).outcome == outcome
+        assert Finding("", about(a, scatter), Trials.of_all(10.0), ties=True).outcome == outcome
 
     def test_nothing_ties_where_more_is_asked_for(self):
         """This counts where Holm's rule has not let equal numbers refute two points."""
         for by, close in ((0, TIES), (2, UNDECIDED)):
-            found = exceeds("", about(10.3, 0.6), Trials.of_all(10.0), by, ties=True)
+            found = Finding("", about(10.3, 0.6), Trials.of_all(10.0), by, ties=True)
             assert found.close == close
 
     @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ class TestRule:
         assert not_inferior("", about(10.0 - loss, scatter), Trials.of_all(10.0)).outcome == outcome
 
     def test_chance_is_students(self):
-        finding = exceeds("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials.of_all(10.0))
+        finding = Finding("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials.of_all(10.0))
         assert finding.p_value == pytest.approx(stats.ttest_1samp([-1, 0, -2], 0).pvalue / 2)
 
     @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class TestRule:
     )
     def test_equal_differences_are_judged_by_their_signs(self, trials, a, outcome, chance):
         """A ceiling is no tie, and an interval of no width is none."""
-        finding = exceeds("", about(a, 0.0, trials), Trials.of_all(95.0), ties=True)
+        finding = Finding("", about(a, 0.0, trials), Trials.of_all(95.0), ties=True)
         assert (finding.outcome, finding.p_value) == (outcome, chance)
         each = f"{a - 95:.2f} points in each of {trials} trials"
         same = f"0.000 points in each of {trials} trials"
@@ -157,7 +157,7 @@ class TestRule:
     def test_refuting_takes_all_comparisons_together(self, below, refuting):
         standard_error = about(0.0, float(stats.t.ppf(0.975, 5)), trials=6)
         findings = [
-            exceeds("", standard_error - Trials.of_all(t), Trials.of_all(0.0)) for t in below
+            Finding("", standard_error - Trials.of_all(t), Trials.of_all(0.0)) for t in below
         ]
         outcomes = holm_outcomes(findings)
         assert [k for k, outcome in enumerate(outcomes) if outcome == REFUTES] == refuting
@@ -178,46 +178,46 @@ class TestRule:
         ],
     )
     def test_a_refuted_claim_holds_in_part_if_most_comparisons_support_it(self, outcomes, label):
-        finding = exceeds("", about(1.0, 0.5), Trials.of_all(0.0))
+        finding = Finding("", about(1.0, 0.5), Trials.of_all(0.0))
         assert Verdict([finding] * len(outcomes), outcomes).label == label
 
     def test_premises_are_not_counted_among_the_comparisons_that_support(self):
-        finding = exceeds("", about(1.0, 0.5), Trials.of_all(0.0))
+        finding = Finding("", about(1.0, 0.5), Trials.of_all(0.0))
         premise = replace(finding, premise=True)
         verdict = Verdict([premise, premise, finding, finding], [SUPPORTS] * 3 + [REFUTES])
         assert (verdict.label, verdict.support) == (DOES_NOT_HOLD, (1, 2))
 
     def test_what_has_not_run_does_not_count_as_a_comparison(self):
-        one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials.of_all(0.0))
-        others = [exceeds("", Trials({}), Trials.of_all(0.0))] * 9
+        one = Finding("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials.of_all(0.0))
+        others = [Finding("", Trials({}), Trials.of_all(0.0))] * 9
         assert holm_outcomes([one, *others])[0] == REFUTES
 
     def test_pairs_decide_where_either_side_scatters_more_than_they_differ(self):
         a = Trials({0: 81.0, 1: 91.2, 2: 100.8})
         b = Trials({0: 80.0, 1: 90.0, 2: 100.0})
-        finding = exceeds("", a, b)
+        finding = Finding("", a, b)
         assert finding.outcome == SUPPORTS
         assert finding.sides == "91.0 ± 9.9 versus 90.0 ± 10.0 %"
         assert finding.difference_in_words == "1.00 points (0.50 to 1.50)"
         shuffled = Trials({0: 91.2, 1: 100.8, 2: 81.0})
-        assert exceeds("", shuffled, b).outcome == UNDECIDED
+        assert Finding("", shuffled, b).outcome == UNDECIDED
 
-    @pytest.mark.parametrize("rule", [exceeds, not_inferior])
+    @pytest.mark.parametrize("rule", [Finding, not_inferior])
     @pytest.mark.parametrize("a", [{0: 90.0}, {5: 90.0, 6: 90.0}, {2: 90.0, 5: 91.0}])
     def test_fewer_than_two_common_trials_decide_nothing(self, rule, a):
         assert rule("", Trials(a), about(10.0, 1.0)).outcome == TOO_FEW_TRIALS
 
     def test_where_as_many_trials_diverge_as_finish_nothing_is_decided(self):
         numbers = {0: 90.0, 1: 91.0, 2: 90.5, 3: None, 4: None}
-        assert exceeds("", Trials(numbers), Trials.of_all(10.0)).outcome == SUPPORTS
+        assert Finding("", Trials(numbers), Trials.of_all(10.0)).outcome == SUPPORTS
         numbers[5] = None
-        assert exceeds("", Trials(numbers), Trials.of_all(10.0)).outcome == MOSTLY_DIVERGED
+        assert Finding("", Trials(numbers), Trials.of_all(10.0)).outcome == MOSTLY_DIVERGED
 
     def test_what_is_undecided_says_how_far_from_a_decision(self):
         t, scatter = float(stats.t.ppf(0.975, 5)), float(stats.t.ppf(0.975, 5))
         below, above = (about(mean, scatter, trials=6) for mean in (-t - 0.1, t - 0.1))
         findings = [
-            exceeds("", each, Trials.of_all(0.0)) for each in (below, above, about(9.0, 1.0))
+            Finding("", each, Trials.of_all(0.0)) for each in (below, above, about(9.0, 1.0))
         ]
         verdict = Verdict(findings, holm_outcomes(findings))
         assert verdict.label == "undecided after 3 to 6 trials, 1 of 3 against it"
@@ -231,7 +231,7 @@ class TestRule:
     def test_after_the_first_that_does_not_refute_all_would_have_to_reach_its_level(self):
         scatter = float(stats.t.ppf(0.975, 5))
         findings = [
-            exceeds("", about(-t, scatter, trials=6), Trials.of_all(0.0)) for t in (2.7, 2.6, 1.0)
+            Finding("", about(-t, scatter, trials=6), Trials.of_all(0.0)) for t in (2.7, 2.6, 1.0)
         ]
         verdict = Verdict(findings, holm_outcomes(findings))
         assert findings[1].p_value > 0.025 / 3 and REFUTES not in verdict.outcomes
@@ -255,20 +255,20 @@ class TestRule:
     def test_sides_are_shown_over_the_trials_that_they_share(self):
         """A mean over other trials would contradict the difference beside it."""
         one, three = Trials({0: 65.0}), Trials({0: 64.8, 1: 66.0, 2: 66.6, 3: None})
-        assert exceeds("", one, three).sides == "65.0 (1 trial) versus 64.8 (1 trial) %"
+        assert Finding("", one, three).sides == "65.0 (1 trial) versus 64.8 (1 trial) %"
         gone = Trials({2: 60.0, 3: 61.0})
         assert (
-            exceeds("", gone, three).sides == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
+            Finding("", gone, three).sides == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
         )
-        assert exceeds("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
-        assert exceeds("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"
+        assert Finding("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
+        assert Finding("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"
 
     def test_one_trial_has_a_difference_too_and_missing_trials_show(self):
         """Two scales are read by one bound, whatever their trials."""
         one = not_inferior("", Trials({0: 70.86}), Trials({0: 73.92}))
         assert one.outcome == TOO_FEW_TRIALS
         assert one.difference_in_words == "-3.06 points in 1 trial (required: over -2)"
-        none = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))
+        none = Finding("", Trials({}), Trials({0: 10.0, 1: 11.0}))
         assert (none.sides, none.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
         assert none.outcome == NOT_RUN
 

@@ -56,7 +56,7 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison, which tests that `a` is more than `by` above `b`.
+    """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below.
 
     Parameters
     ----------
@@ -165,13 +165,6 @@ class Finding:
         mean, low, high = alike(difference.mean, *difference.interval)
         within = "; ".join(filter(None, (f"{low} to {high}", bound)))
         return f"{mean} {self.difference_unit} ({within})"
-
-
-def exceeds(
-    compared: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
-) -> Finding:
-    """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below."""
-    return Finding(compared, a, b, by, ties, unit=unit)
 
 
 def not_inferior(compared: str, a: Trials, b: Trials) -> Finding:

@@ -10,24 +10,12 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.claims import GROUPS
 from chainer_jo.reproduction.claims import claim as paper
-from chainer_jo.reproduction.claims.claim import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    IN_PART,
-    NOT_RUN,
-    PREMISE,
-    UNDECIDED,
-)
 from chainer_jo.reproduction.claims.decision import REFUTES, SUPPORTS, Finding, decidable
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters, in_words, slug
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import (
-    Output,
-    Setting,
-    TableOrFigure,
-    write_all,
-)
+from chainer_jo.reproduction.tables_and_figures import output
+from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.trials import Trials
 
@@ -49,10 +37,10 @@ RULE = (
 AGAIN = "the file removed, so that it is written again"
 #: Columns of the overview and their verdicts.
 OVERVIEW = {
-    "holds": (HOLDS, PREMISE),
-    "in part": (IN_PART,),
-    "does not hold": (DOES_NOT_HOLD,),
-    "open": {*paper.VERDICTS} - {HOLDS, IN_PART, PREMISE, DOES_NOT_HOLD},
+    "holds": (paper.HOLDS, paper.PREMISE),
+    "in part": (paper.IN_PART,),
+    "does not hold": (paper.DOES_NOT_HOLD,),
+    "open": {*paper.VERDICTS} - {*paper.DECIDED, paper.PREMISE},
 }
 
 
@@ -92,18 +80,17 @@ class Claims(Output):
         verdicts = self.data(store, setting)
         if not verdicts:
             return []
-        run = [v for v in verdicts if v["verdict"] != NOT_RUN]
+        run = [v for v in verdicts if v["verdict"] != paper.NOT_RUN]
         lines = [
             "# Claims of the paper and verdicts of these runs", "",
-            f"{setting}; "
-            f"{len(verdicts)} claims.", "",
+            f"{setting}; {len(verdicts)} claims.", "",
             f"- In the paper's words: {summary(verdicts)}.",
             f"- With our bounds where there are any: {summary(bounded(verdicts))}.", "",
             *_overview(run), " ".join(filter(None, (RULE, power(run), one_image(self.study)))), "",
             *(line for verdict in run for line in _section(verdict)),
-            *_not_run([v for v in verdicts if v["verdict"] == NOT_RUN]),
+            *_not_run([v for v in verdicts if v["verdict"] == paper.NOT_RUN]),
         ]  # fmt: skip
-        return write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
+        return output.write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
 
 
 def read(folder: Path) -> list[dict]:
@@ -132,11 +119,10 @@ def _overview(verdicts: Sequence[dict]) -> list[str]:
 
 def _link(verdict: dict) -> str:
     """The claim's name, with the verdict where the column is not specific."""
-    decided = verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
-    note = "" if decided or more == UNDECIDED else f" ({more})"
-    if on_premise(verdict):
-        note = " (on a premise)"
+    if verdict["verdict"] in paper.DECIDED:
+        more = "on a premise" if verdict["rests_on"] else ""
+    note = f" ({more})" if more not in ("", paper.UNDECIDED) else ""
     return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
 
 
@@ -175,8 +161,7 @@ def _comparisons(verdict: dict) -> list[str]:
 
 def numbers(finding: Mapping) -> str:
     """Both sides of a comparison in ``claims.json`` and their difference, in words."""
-    parts = finding["sides"], finding["difference_in_words"]
-    return ", difference ".join(filter(None, parts))
+    return ", difference ".join(filter(None, (finding["sides"], finding["difference_in_words"])))
 
 
 def _not_run(verdicts: Sequence[dict]) -> list[str]:
@@ -223,14 +208,14 @@ def as_json(
     """A claim, its verdict and its comparisons with every number, and under "bounded" the same of
     our stricter form, if it has one. The claim rests on a premise if the claim that it needs does
     not have the verdict "holds" in ``verdicts``."""
-    needed = verdicts.get(claim.rests_on, HOLDS)
+    needed = verdicts.get(claim.rests_on, paper.HOLDS)
     notes = []
     if verdict.diverged:
         notes.append(f"up to {verdict.diverged} trials of a setting diverged and are left out")
     if claim.id in results.premises:
         preset = results.study.preset.name
         notes.append(f"{preset} was chosen so that this claim holds: an assumption, not a result")
-    if needed != HOLDS:
+    if needed != paper.HOLDS:
         notes.append(f"the claim rests on {in_words(claim.rests_on)}: {needed} here")
     features = results.study.features
     if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
@@ -243,7 +228,7 @@ def as_json(
         "statement": claim.statement,
         "check": claim.check,
         "shown_in": list(claim.shown_in),
-        "rests_on": "" if needed == HOLDS else claim.rests_on,
+        "rests_on": "" if needed == paper.HOLDS else claim.rests_on,
         "notes": notes,
         **_decided(verdict),
         "bounded": strict and {"check": claim.bounded_check, **_decided(strict)},
@@ -311,7 +296,7 @@ def summary(verdicts: Sequence[dict]) -> str:
         finding["outcome"]
         for verdict in verdicts
         for finding in verdict["findings"]
-        if verdict["verdict"] not in (PREMISE, paper.NO_PREMISE)
+        if verdict["verdict"] not in (paper.PREMISE, paper.NO_PREMISE)
         and not finding["premise"]
         and finding["chance"] is not None
     ]
@@ -322,7 +307,7 @@ def summary(verdicts: Sequence[dict]) -> str:
 
 def on_premise(verdict: dict) -> bool:
     """True for a claim that is decided either way and rests on a premise."""
-    return verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD) and bool(verdict["rests_on"])
+    return verdict["verdict"] in paper.DECIDED and bool(verdict["rests_on"])
 
 
 def bounded(verdicts: Sequence[dict]) -> list[dict]:
