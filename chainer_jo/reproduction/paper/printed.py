@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 Key = str | int | float
-Keys = tuple[Key, ...]
+Keys = tuple[Any, ...]
 Number = int | float
 
 

@@ -62,9 +62,9 @@ class Output(abc.ABC):
     def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes its files to ``folder``, drawings to ``figures``; returns the paths."""
 
+    @abc.abstractmethod
     def data(self, store: RunStore, setting: Setting) -> dict | list:
-        """The content of its JSON file; empty without one."""
-        return []
+        """The content of its JSON file."""
 
     def is_worth_showing(self, store: RunStore) -> bool:
         """False for an output with too few numbers to be shown beside others."""
@@ -108,9 +108,6 @@ class TableOrFigure(Output):
     @abc.abstractmethod
     def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
         """The Markdown below the caption: notes, and numbers as `grid` makes them."""
-
-    @abc.abstractmethod
-    def data(self, store: RunStore, setting: Setting) -> dict: ...
 
     def text(self, store: RunStore, setting: Setting) -> str:
         """The page as Markdown."""

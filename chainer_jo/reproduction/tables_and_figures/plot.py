@@ -62,24 +62,19 @@ RC: dict[Any, Any] = {
 
 
 def line_styles(families: Sequence[str]) -> list[dict]:
-    """Colour, marker and dashes of every curve.
-
-    Members of a family share colour and marker and differ in dashes. A curve with an empty family
-    shares nothing.
-    """
-    styles: list[dict] = []
-    seen: dict[str, int] = {}
-    members: dict[str, int] = {}
+    """Colour, marker and dashes of every curve: members of a family share colour and marker and
+    differ in dashes. A curve with an empty family shares nothing."""
+    families = [family or f"curve {number}" for number, family in enumerate(families)]
+    order, styles = list(dict.fromkeys(families)), []
     for number, family in enumerate(families):
-        family = family or f"curve {number}"
-        index = seen.setdefault(family, len(seen))
-        member = members[family] = members.get(family, -1) + 1
+        index, member = order.index(family), families[:number].count(family)
+        colour = COLOURS[index % len(COLOURS)]
         styles.append(
             {
-                "color": COLOURS[index % len(COLOURS)],
+                "color": colour,
                 "marker": MARKERS[index % len(MARKERS)],
                 "linestyle": DASHES[member % len(DASHES)],
-                "markerfacecolor": "white" if member else COLOURS[index % len(COLOURS)],
+                "markerfacecolor": "white" if member else colour,
             }
         )
     return styles

@@ -41,9 +41,16 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
     rates = study.noise_rates or printed.keys("noise_rate")
     methods = printed.keys("method")
     runs = {method: _runs(study, method, noise, rates) for method in methods}
-    given = runs["cross_entropy"]  # runs whose labels are the noisy labels
+    before = [
+        Cell(
+            {"method": "noisy_labels", "score": "initial"},
+            {"accuracy": "recovery", "noise_rate": rate},
+            experiments, noisy_labels_right, competes=False,
+        )
+        for rate, experiments in runs["cross_entropy"].items()  # whose labels are the noisy labels
+    ]  # fmt: skip
     rows: list[tuple[str, Sequence[Cell | None]]] = [
-        ("Noisy labels", [*(None for _ in rates), *_labels_before(given)])
+        ("Noisy labels", [*(None for _ in rates), *before])
     ]
     for method in methods:
         for which in printed.keys("score"):
@@ -81,14 +88,6 @@ def _cells(printed: PrintedTable, method: str, which: str, runs: Runs) -> Iterab
             column: dict[str, Key] = {"accuracy": accuracy, "noise_rate": rate}
             paper, bold = printed.value(**row, **column), printed.is_bold(**row, **column)
             yield Cell(row, column, experiments, score(which, accuracy), paper, bold)
-
-
-def _labels_before(runs: Runs) -> Iterable[Cell]:
-    """The label accuracy per noise rate."""
-    for rate, experiments in runs.items():
-        row = {"method": "noisy_labels", "score": "initial"}
-        column = {"accuracy": "recovery", "noise_rate": rate}
-        yield Cell(row, column, experiments, noisy_labels_right, competes=False)
 
 
 def confidence(quantity: str, probabilities: str) -> Quantity:
