@@ -13,7 +13,7 @@ from chainer_jo import files
 from chainer_jo.reproduction.experiments.presets import HALF, Study
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import plot
-from chainer_jo.reproduction.tables_and_figures.curves import Curve
+from chainer_jo.reproduction.tables_and_figures.curves import Curve, events_of
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.first_step_images import Captioned, draw_images
 from chainer_jo.reproduction.tables_and_figures.output import Setting
@@ -195,15 +195,16 @@ def drawn(figure, store, monkeypatch):
 
 
 def test_events_are_of_all_curves_or_of_those_that_have_them():
-    events = figure_of(3).events
+    events = events_of(figure_of(3).curves)
     assert [event[:2] for event in events] == [
         (STUDY.epochs(200), "lr/10"), (STUDY.epochs(400), "lr/10"),
     ]  # fmt: skip
     assert all(event.curves == set(range(6)) for event in events)
-    assert [event[:2] for event in figure_of(4).events] == [(STUDY.epochs(70), "updates start")]
-    assert figure_of(2).events == []
+    (update,) = events_of(figure_of(4).curves)
+    assert update[:2] == (STUDY.epochs(70), "updates start")
+    assert events_of(figure_of(2).curves) == []
     learning = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
-    assert {event.text: event.curves for event in learning.events} == {
+    assert {event.text: event.curves for event in events_of(learning.curves)} == {
         "lr/10": {0, 2}, "updates start": {1},
     }  # fmt: skip
 
@@ -224,7 +225,8 @@ def test_learning_curves_have_a_panel_for_each_noise_rate(store, monkeypatch):
     panels = drawn(figure, store, monkeypatch)
     assert [axes.get_title("left") for axes in panels] == ["r=0.5", "r=0.7"]
     assert panels[0].lines[0].get_color() == panels[1].lines[0].get_color()
-    assert figure.layout.title == "Learning curves: test accuracy, symmetric noise r = 0.5, 0.7"
+    title = panels[0].figure.legends[0].get_title().get_text().replace("\xa0", " ")
+    assert title == "Learning curves: test accuracy, symmetric noise r = 0.5, 0.7"
 
 
 def test_the_entropy_of_the_noise_is_drawn_until_the_first_drop(store, monkeypatch):

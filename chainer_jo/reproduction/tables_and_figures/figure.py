@@ -13,9 +13,8 @@ from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbe
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
     Curve,
-    Event,
-    Layout,
     Series,
+    events_of,
 )
 from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
@@ -37,7 +36,7 @@ class Figure(TableOrFigure):
     side_table : numbers that the paper's text states beside the figure; their runs are required.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : preset and images; with it, the page lists the paper's claims about the figure.
-    moving_means : see `Layout`.
+    moving_means : whether a single trial has the means over a twentieth of the epochs, too.
     """
 
     number: int
@@ -68,37 +67,12 @@ class Figure(TableOrFigure):
         cells = (run for cell in self.cells for run in cell.experiments)
         return list(dict.fromkeys((*curves, *cells)))
 
-    @property
-    def events(self) -> list[Event]:
-        """Events of all curves, by epoch: learning rate drops after it, label updates from it."""
-        curves: dict[tuple[int, str], set[int]] = {}
-        for number, curve in enumerate(self.curves):
-            for run in curve.experiments:
-                events = [(drop, "lr/10") for drop in run.optimization.drops]
-                if run.relabelling:
-                    events.append((run.relabelling.start, "updates start"))
-                for event in events:
-                    curves.setdefault(event, set()).add(number)
-        return [Event(*event, frozenset(curves[event])) for event in sorted(curves)]
-
-    @property
-    def layout(self) -> Layout:
-        """The parts of its drawing that no result changes."""
-        quantity, noise = LOG_ENTRIES[self.key].axis, self.conditions
-        return Layout(
-            f"{self.title}: {quantity.partition(' (')[0]}, {noise.partition('; ')[0]}",
-            self.key,
-            self.curves,
-            self.events,
-            self.study.preset.time_scale if self.study else 1.0,
-            self.moving_means,
-        )
-
     def _owners(self) -> list[str]:
         """The curves of each event that only some curves have."""
+        events = {event.text: event.curves for event in events_of(self.curves)}
         return [
             f"{text}: {' and '.join(dict.fromkeys(self.curves[n].name for n in sorted(numbers)))}"
-            for text, numbers in {event.text: event.curves for event in self.events}.items()
+            for text, numbers in events.items()
             if len(numbers) < len(self.curves)
         ]
 
@@ -123,11 +97,12 @@ class Figure(TableOrFigure):
     def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
         """Last value of every curve, and verdicts on the claims about the figure."""
         quantity, rows = LOG_ENTRIES[self.key], []
-        for curve, series in zip(self.curves, self.read(store), strict=True):
+        for series in self.read(store):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
             last = series.by_epoch[-1] if series.trials else None
             ending = mean_and_spread(last, quantity.digits) if last else "…"
-            rows.append([curve.label, ending, f"{series.epochs} of {series.length}", done])
+            epochs = f"{series.epochs} of {series.curve.length}"
+            rows.append([series.curve.label, ending, epochs, done])
         headers = ["", f"last {quantity.axis}", "epochs", "trials"]
         paragraphs = [self.footnote(store, setting), grid(headers, rows)]
         if self.side_table:
@@ -146,20 +121,20 @@ class Figure(TableOrFigure):
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
         curves, complete = [], True
-        for curve, series in zip(self.curves, self.read(store), strict=True):
+        for series in self.read(store):
             last = series.by_epoch[-1] if series.epochs else Trials({})
             complete &= series.complete
             curves.append(
                 {
-                    "label": curve.label,
+                    "label": series.curve.label,
                     "epochs": series.epochs,
-                    "of": series.length,
+                    "of": series.curve.length,
                     "mean": last.mean_or_none,
                     "std": last.std,
                     "trials": series.finished,
                     "diverged": series.diverged,
                     "planned": series.planned,
-                    "runs": [e.id for e in curve.experiments],
+                    "runs": [e.id for e in series.curve.experiments],
                 }
             )
         return {
@@ -177,10 +152,12 @@ class Figure(TableOrFigure):
 
         series, divergences = self.read(store), self._divergences(store)
         noise, _, _ = self.conditions.partition("; ")  # is in the title
+        title = f"{self.title}: {LOG_ENTRIES[self.key].axis.partition(' (')[0]}, {noise}"
         note = self.footnote(store, setting).replace(f"; {noise};", ";", 1)
-        drawing = plot(self.layout, series, divergences, note)
-        labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
-        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
+        scale = self.study.preset.time_scale if self.study else 1.0
+        drawing = plot(title, self.key, series, divergences, note, scale, self.moving_means)
+        labelled = [(each.curve.label, each) for each in series]
+        labelled += [(f"{each.curve.label}, KL", each) for each in divergences.values()]
         return {**drawing, ".csv": as_csv(self._rows(labelled, setting))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
