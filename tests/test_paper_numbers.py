@@ -12,14 +12,9 @@ from chainer_jo.reproduction.paper import settings, tables
 TABLES = {i: getattr(tables, f"TABLE{i}") for i in (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13)}
 SENSITIVITY = [TABLES[i] for i in range(6, 12)]
 PRINTED_PARAMETERS = {
-    "α": "alpha",
-    "β": "beta",
-    "learning rate": "learning_rate",
-    "start epoch": "start_epoch",
+    "α": "alpha", "β": "beta", "learning rate": "learning_rate", "start epoch": "start_epoch",
     "stop epoch": "stop_epoch",
-}
-
-
+}  # fmt: skip
 PARAMETERS = (
     r"learning rate of \$?([^ $]+)\$?,? and used ([\d.]+) for \$\\alpha\$ "
     r"and ([\d.]+) for \$\\beta\$"
@@ -142,13 +137,10 @@ class TestAgainstTheSource:
     def test_clothing1m(self):
         _, *lines = paper_source.cells(tables.TABLE3.number)
         heads = [
-            ["1", "Cross Entropy Loss"],
-            ["2", "Forward Patrini et al. (2017)"],
-            ["3", "Cross Entropy Loss", "best"],
-            ["(reproduced)", "last"],
-            ["4", "Our Method", "best"],
-            ["last"],
-        ]
+            ["1", "Cross Entropy Loss"], ["2", "Forward Patrini et al. (2017)"],
+            ["3", "Cross Entropy Loss", "best"], ["(reproduced)", "last"],
+            ["4", "Our Method", "best"], ["last"],
+        ]  # fmt: skip
         assert [[cell for cell, _ in line[:-1]] for line in lines] == heads
         printed = [(float(line[-1][0]), line[-1][1]) for line in lines]
         assert printed == [
@@ -176,8 +168,7 @@ class TestAgainstTheSource:
 
     @pytest.mark.parametrize("table", SENSITIVITY, ids=lambda table: f"Table {table.number}")
     def test_sensitivity(self, table):
-        printed, chosen, fixed = {}, {}, {}
-        stated = {}
+        printed, chosen, fixed, stated = {}, {}, {}, {}
         for line in paper_source.cells(table.number):
             (head, _), *values = line
             if "=" in head:

@@ -28,21 +28,13 @@ def build(number, study=STUDY):
     return __import__(f"table{number}").table(study)
 
 
-def cells(table):
-    return [cell for block in table.blocks for cell in block.cells]
-
-
 @pytest.mark.parametrize("number", COMPUTED)
 def test_every_number_of_the_paper_has_its_cell(number):
     printed = getattr(tables, f"TABLE{number}")
     table = build(number, replace(STUDY, data="cifar10"))
-    assert table.number == number
-    assert table.caption == f"{printed.caption}; CIFAR-10."
-    found = {}
-    for cell in cells(table):
-        keys = {**cell.row, **cell.column}
-        if cell.competes:
-            found[tuple(keys[name] for name in printed.names)] = cell
+    assert (table.number, table.caption) == (number, f"{printed.caption}; CIFAR-10.")
+    competing = (cell for cell in table.cells if cell.competes)
+    found = {tuple(cell.keys[name] for name in printed.names): cell for cell in competing}
     assert {keys: cell.paper for keys, cell in found.items()} == dict(printed.cells)
     assert {keys for keys, cell in found.items() if cell.paper_bold} == set(printed.bold)
     if 6 <= number <= 11:
@@ -52,13 +44,12 @@ def test_every_number_of_the_paper_has_its_cell(number):
 
 
 def test_varied_parameters_reach_the_runs():
-    table = build(8, Study(PAPER, "cifar10"))
-    for cell in cells(table):
+    for cell in build(8, Study(PAPER, "cifar10")).cells:
         first = cell.experiments[0].first_step
         actual = {"alpha": first.alpha, "beta": first.beta,
                   "learning_rate": first.optimization.learning_rate}  # fmt: skip
         assert actual[cell.row["parameter"]] == cell.column["value"]
-    for cell in cells(build(11, Study(PAPER, "cifar10"))):
+    for cell in build(11, Study(PAPER, "cifar10")).cells:
         relabelling = cell.experiments[0].first_step.relabelling
         actual = {"start_epoch": relabelling.start, "stop_epoch": relabelling.stop}
         assert actual[cell.row["parameter"]] == cell.column["value"]
@@ -105,20 +96,22 @@ def test_claims_tell_diverged_trials_from_unfinished_ones(store):
     files.write_json(store.open(third) / "log.json", [{"test": 0.5}])
     store.save_result(third, {**store.result(second), "id": third.id})
     record(store, second, "diverged", epoch=1)
-    keys = {"method": "cross_entropy", "noise_rate": 0.5}
-    results = results_of(study, store)
-    numbers = results.trials("table1", score="last", accuracy="test", **keys).numbers
-    assert sorted(numbers) == [0, 1, 2] and numbers[1] is None
-    curves = results.curve("table1", **keys)
-    assert sorted(curves) == [0, 1, 2] and curves[1] is None and curves[2] == [50.0]
+
+    def read(method):
+        """The numbers and the curves of a method, by trial."""
+        results, keys = results_of(study, store), {"method": method, "noise_rate": 0.5}
+        cell = results.trials("table1", score="last", accuracy="test", **keys)
+        return cell.numbers, results.curve("table1", **keys)
+
+    numbers, curves = read("cross_entropy")
+    assert sorted(numbers) == sorted(curves) == [0, 1, 2]
+    assert numbers[1] is curves[1] is None and curves[2] == [50.0]
     # A second step whose first step diverged has diverged.
     joint = study.joint("symmetric", 0.5, 1)
     record(store, joint.first_step, "diverged")
     (store.folder(joint) / "result.json").unlink()
-    results = results_of(study, store)
-    keys = {"method": "joint", "noise_rate": 0.5}
-    assert results.trials("table1", score="last", accuracy="test", **keys).numbers[1] is None
-    assert results.curve("table1", **keys)[1] is None
+    numbers, curves = read("joint")
+    assert numbers[1] is curves[1] is None
 
 
 def test_a_range_without_labels_is_left_out(store):
@@ -133,7 +126,7 @@ def test_a_range_without_labels_is_left_out(store):
     keys = {"kind": "table12", "quantity": "accuracy"}
     assert results.trials(**keys, range="1-0.99").numbers == {0: 50.0, 2: 50.0}
     assert results.trials(**keys, range="0.99-0.95").numbers == {}
-    shown = {(c.row["quantity"], c.column["range"]): c for c in cells(build(12, study))}
+    shown = {(c.row["quantity"], c.column["range"]): c for c in build(12, study).cells}
     partly, empty = (shown["accuracy", r] for r in ("1-0.99", "0.99-0.95"))
     assert all(cell.trials(store).complete for cell in (partly, empty))
     assert partly.markdown(store) == "50.0 ± 0.0 (2 of 3 trials)"
@@ -142,13 +135,13 @@ def test_a_range_without_labels_is_left_out(store):
     assert shown["share", "1-0.99"].trials(store).numbers == pytest.approx(
         {0: 1000 / 15, 1: 0, 2: 400 / 9}
     )
-    quantities = {c.row["quantity"] for c in cells(build(12, replace(study, data="cifar10")))}
+    quantities = {c.row["quantity"] for c in build(12, replace(study, data="cifar10")).cells}
     assert quantities == {"accuracy", "number"}
 
 
 def test_unfinished_and_diverged_cells_say_so(tmp_path):
     store = RunStore(tmp_path)
-    cell = next(cell for cell in cells(build(1)) if cell.competes)
+    cell = next(cell for cell in build(1).cells if cell.competes)
     first, second = cell.experiments
     assert cell.markdown(store) == "…" and not cell.trials(store).complete
     record(store, first, best={"test": 0.5})
