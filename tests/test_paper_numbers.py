@@ -83,29 +83,19 @@ def scientific(printed: str) -> str:
     return re.sub(r"10\^{(.*)}", r"1e\1", printed).replace(r"\times1e", "e")
 
 
-class TestLookUp:
-    def test_a_number_by_names(self):
-        joint = {"method": "joint", "score": "last", "accuracy": "test", "noise_rate": 0.5}
-        assert tables.TABLE1.value(**joint) == 89.8
-        assert tables.TABLE1.is_bold(**joint)
-        assert not tables.TABLE1.is_bold(**{**joint, "method": "cross_entropy"})
-        assert tables.TABLE3.value(method="forward", score="quoted") == 69.84
-        # Where the paper prints nothing:
-        assert tables.TABLE1.value(**{**joint, "noise_rate": 0.4}) is None
-        assert tables.TABLE3.value(method="joint", score="quoted") is None
+def test_a_number_by_keys():
+    joint = "joint", "last", "test", 0.5
+    assert tables.TABLE1.cells[joint] == 89.8 and joint in tables.TABLE1.bold
+    assert ("cross_entropy", *joint[1:]) not in tables.TABLE1.bold
+    assert tables.TABLE3.cells["forward", "quoted"] == 69.84
+    with pytest.raises(KeyError, match="'rate'"):
+        tables.TABLE1.keys("rate")
 
-    def test_wrong_names_are_an_error(self):
-        for call, words in (
-            (lambda: tables.TABLE6.value(parameter="alpha"), "Table 6"),
-            (lambda: tables.TABLE6.value(parameter="alpha", value=0.1, score="last"), "Table 6"),
-            (lambda: tables.TABLE1.keys("rate"), "'rate'"),
-            (lambda: tables.TABLE1.keys("method", rate=0.1), "'rate'"),
-            (lambda: settings.hyper_parameters("symmetric", 0.4), "no hyper parameters"),
-            (lambda: settings.hyper_parameters("symmetric", None), "no hyper parameters"),
-            (lambda: settings.hyper_parameters("open", 0.5), "no hyper parameters"),
-        ):
-            with pytest.raises(KeyError, match=words):
-                call()
+
+@pytest.mark.parametrize("noise", [("symmetric", 0.4), ("symmetric", None), ("open", 0.5)])
+def test_other_noise_has_no_hyper_parameters(noise):
+    with pytest.raises(KeyError, match="no hyper parameters"):
+        settings.hyper_parameters(*noise)
 
 
 @pytest.mark.parametrize("table", SENSITIVITY[:4])

@@ -13,10 +13,9 @@ Number = int | float
 class PrintedTable:
     """The numbers of one table of the paper; ``caption`` describes them in our words.
 
-    ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
-    "accuracy", "noise_rate")``; ``cells`` maps a tuple of keys, in that order, to the number
-    printed there; ``bold`` holds the keys of the cells printed in bold. Accuracies are in percent,
-    noise rates are fractions. Cells keep the paper's order: row by row, from left to right.
+    ``cells`` maps a tuple of keys to the number printed there, in the paper's order; ``names`` are
+    the names of these keys, such as ``("method", "score", "accuracy", "noise_rate")``; ``bold``
+    holds the keys of the cells printed in bold. Accuracies are in percent, noise rates fractions.
     """
 
     number: int
@@ -25,17 +24,6 @@ class PrintedTable:
     cells: Mapping[Keys, Number]
     bold: frozenset[Keys] = frozenset()
 
-    def value(self, **keys: Key) -> Number | None:
-        """The number printed at `keys`, or None where the paper prints none.
-
-        Raises KeyError if `keys` are not exactly the table's `names`.
-        """
-        return self.cells.get(self._ordered(keys))
-
-    def is_bold(self, **keys: Key) -> bool:
-        """True if the number at `keys` is printed in bold; KeyError as in `value`."""
-        return self._ordered(keys) in self.bold
-
     def keys(self, name: str, **given: Key) -> tuple[Any, ...]:
         """The values of the key `name`, in the paper's order, among the cells where `given` hold;
         KeyError for other names than the table's."""
@@ -43,21 +31,11 @@ class PrintedTable:
         values = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
         return tuple(dict.fromkeys(values))
 
-    def _ordered(self, keys: Mapping[str, Key]) -> Keys:
-        if set(keys) != set(self.names):
-            raise KeyError(
-                f"Table {self.number} is addressed by {self.names}, not by {tuple(keys)}"
-            )
-        return tuple(keys[name] for name in self.names)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SensitivityTable(PrintedTable):
-    """Validation accuracy (percent) as one parameter varies and the others stay (Tables 6 to 11).
-
-    Cells are addressed by ``parameter`` and ``value``. ``chosen`` maps each varied parameter to its
-    value in bold; ``fixed`` maps the parameters that the table never varies to their values.
-    """
+    """Validation accuracy (percent) by parameter and value, as the others stay (Tables 6 to 11).
+    ``chosen`` maps each varied parameter to its value in bold, ``fixed`` every other parameter."""
 
     noise: str
     noise_rate: float
