@@ -4,6 +4,9 @@ An addition: the paper has no such table. `--labels` is a copy of CIFAR-10_human
 ICLR 2022, licence CC BY-NC 4.0); the images are CIFAR-10's official ones.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 from chainer_jo.reproduction.commands import human_labels_main
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
@@ -15,6 +18,7 @@ from chainer_jo.reproduction.tables_and_figures import cell
 from chainer_jo.reproduction.tables_and_figures.output import Setting, grid
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 from chainer_jo.reproduction.tables_and_figures.table_layouts import ACCURACIES, validation
+from chainer_jo.reproduction.trials import Trials
 
 METHODS = {"cross_entropy": "Cross entropy", "forward": "Forward, true T", "joint": "Joint"}
 #: The paper's two pairs of alpha and beta, both with learning rate 0.03.
@@ -44,6 +48,18 @@ class HumanNoise(Table):
         sets = [f"{source} {name}" for source in published.SOURCES for name in published.LABEL_SETS]
         quoted = grid(["", *sets], [[label, *numbers] for label, numbers in published.ROWS])
         return [*super().paragraphs(store, setting), f"*{PUBLISHED}*", quoted]
+
+
+@dataclass(frozen=True)
+class Difference(cell.Cell):
+    """The number of ``experiments`` minus the number of the runs ``minus``, trial by trial."""
+
+    minus: Sequence[Experiment] = ()
+
+    def trials(self, store: RunStore) -> Trials:
+        runs = self.experiments, self.minus
+        of, minus = (cell.trials(store, each, self.quantity) for each in runs)
+        return replace(of - minus, planned=len(self.experiments))
 
 
 def best_on_test(store: RunStore, run: Experiment) -> float:
@@ -89,7 +105,7 @@ def compared(study: Study, label_set: str, method: str, score: str, quantities: 
             continue
         cells.append(cell.Cell(row, people, runs["human"], quantity))
         cells.append(cell.Cell(row, drawn, runs["drawn"], quantity))
-        cells.append(cell.Difference(row, both, runs["human"], quantity, minus=runs["drawn"]))
+        cells.append(Difference(row, both, runs["human"], quantity, minus=runs["drawn"]))
     return cells
 
 

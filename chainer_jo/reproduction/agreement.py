@@ -37,13 +37,8 @@ _UNKNOWN_SEEDS = itertools.count(-1, -1)
 
 @dataclass(frozen=True)
 class Pair:
-    """One cell here and in the reference.
-
-    Parameters
-    ----------
-    unit : cells of one unit are compared by a common typical scatter.
-    reference : without numbers if the reference has no such cell.
-    """
+    """One cell here and in the reference, without numbers if the reference has no such cell. Cells
+    of one ``unit`` are compared by a common typical scatter."""
 
     table: str
     cell: str
@@ -89,10 +84,8 @@ class Comparison:
 
 
 def read_pairs(here: Path, reference: Path) -> list[Pair]:
-    """The cells of every table in the folder ``here``, each with the one in ``reference``.
-
-    Raises UserError if there is no table here, no reference at all, or they are of different data.
-    """
+    """The cells of every table in the folder ``here``, each with the one in ``reference``. Raises
+    UserError if there is no table here, no reference at all, or they are of different data."""
     ours, theirs = _tables(here), _tables(reference)
     if not ours:
         raise UserError(f"{here}: no tables, expected the output of the scripts in reproduce/")

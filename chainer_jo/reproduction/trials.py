@@ -17,18 +17,12 @@ EQUAL = 1e-6
 
 @dataclass(frozen=True)
 class Trials:
-    """One number per trial and their mean; or one number for all trials.
+    """Numbers by the trial's seed and their mean; or a ``constant`` for all trials, see `of_all`.
 
     The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
-    that every operand has; what one side diverged in has diverged. A number for all trials, such as
-    one that the paper quotes, goes with any of them and has no scatter.
-
-    Parameters
-    ----------
-    numbers : by the trial's seed.
-    planned : how many trials there are to be.
-    empty : trials that have finished with nothing to count.
-    constant : the one number for all trials, see `Trials.of_all`; without ``numbers`` then.
+    that every operand has; what one side diverged in has diverged. A constant, such as a number
+    that the paper quotes, goes with any trial and has no scatter. ``empty`` trials of those
+    ``planned`` have finished with nothing to count.
     """
 
     numbers: Mapping[int, float | None]

@@ -97,11 +97,8 @@ class Verdict:
 
     ``outcomes`` has one outcome of `decision` per finding, corrected for their number. `verdict`
     tests in this order: a premise is not met; a comparison refutes the claim; a comparison is open
-    (the verdict names the comparison that lacks most); all comparisons support the claim.
-
-    A refuted claim holds in part if more than half of its comparisons support it, premises left
-    out. One of two is not more than half, so a claim of two comparisons never holds in part.
-
+    (the verdict names the comparison that lacks most); all comparisons support the claim. A refuted
+    claim holds in part if more than half of its comparisons support it, premises left out.
     ``chosen``: the preset was chosen so that the claim holds.
     """
 

@@ -168,11 +168,8 @@ class Finding:
 
 
 def not_inferior(compared: str, a: Trials, b: Trials) -> Finding:
-    """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`.
-
-    A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
-    there are trials enough to tell.
-    """
+    """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`. A loss of `NOTABLE`
+    passes in one case of 40, whatever the scatter."""
     return Finding(compared, a, b, by=-NOTABLE)
 
 

@@ -27,9 +27,7 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 def compare(description: str, argv: list[str] | None = None) -> bool:
     """Prints the cells that differ and one verdict; returns True if all compared cells agree.
-
-    Raises UserError if there is nothing to compare.
-    """
+    Raises UserError if there is nothing to compare."""
     parser = reference_parser(description)
     parser.add_argument(
         "--all", action="store_true", help="show all cells, not only those that differ"

@@ -29,10 +29,8 @@ class Sgd:
 
 @dataclass(frozen=True)
 class FirstStep:
-    """Training with label updates, at the end of each epoch from `start_epoch` (counted from 1) on.
-
-    New labels are the mean probabilities of the last `averaged_epochs` epochs, of all if None.
-    """
+    """Training with label updates, at the end of each epoch from `start_epoch` (counted from 1) on:
+    mean probabilities of the last `averaged_epochs` epochs, of all if None."""
 
     epochs: int
     start_epoch: int

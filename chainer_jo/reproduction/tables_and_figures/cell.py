@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
@@ -71,18 +71,6 @@ class Cell:
             return number
         paper = f"{self.paper:.{self.digits}f}"
         return f"{number} [**{paper}**]" if self.paper_bold else f"{number} [{paper}]"
-
-
-@dataclass(frozen=True)
-class Difference(Cell):
-    """The number of ``experiments`` minus the number of the runs ``minus``, trial by trial."""
-
-    minus: Sequence[Experiment] = ()
-
-    def trials(self, store: RunStore) -> Trials:
-        runs = self.experiments, self.minus
-        of, minus = (trials(store, each, self.quantity) for each in runs)
-        return replace(of - minus, planned=len(self.experiments))
 
 
 def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantity) -> Trials:

@@ -30,13 +30,8 @@ MARKS = {True: ("✓", COLOURS[2]), False: ("✗", COLOURS[1])}
 @dataclass(frozen=True)
 class CorrectedLabelsFigure(FirstStepImages):
     """Twenty images of full size, drawn at random from those whose label was wrong before or after
-    the first step: its failures are shown as often as they occur.
-
-    Parameters
-    ----------
-    number : place in lists of figures; the paper has no such figure.
-    load : gives the data set, whose true labels are known.
-    """
+    the first step: its failures are shown as often as they occur. The paper has no such figure;
+    ``number`` is its place in lists. The true labels of the data are known."""
 
     number: int
     first_step: Experiment

@@ -63,10 +63,8 @@ class Curve:
         return max(experiment.optimization.epochs for experiment in self.experiments)
 
     def read(self, store: RunStore, key: str) -> Series:
-        """The logged values of ``key``, one of `LOG_ENTRIES`, in the unit of its axis.
-
-        Trials that have diverged are counted and left out, as they are in tables.
-        """
+        """The logged values of ``key``, one of `LOG_ENTRIES`, in the unit of its axis. Trials that
+        have diverged are counted and left out, as they are in tables."""
         trials, finished, diverged, factor = {}, 0, 0, LOG_ENTRIES[key].factor
         for experiment in self.experiments:
             ended = state(store, experiment)

@@ -42,14 +42,9 @@ class Captioned(NamedTuple):
 
 
 class FirstStepImages(TableOrFigure):
-    """A figure of images, chosen by the final labels of a first step.
-
-    Attributes
-    ----------
-    load : gives the data set.
-    shape, size : rows and columns of images; width and height in inches.
-    columns : of the CSV file: names in a `Setting`, then in a row.
-    """
+    """A figure of images, chosen by the final labels of a first step on the data set that ``load``
+    gives. ``shape`` is in rows and columns, ``size`` (width, height) in inches; ``columns`` of the
+    CSV file are names in a `Setting`, then in a row."""
 
     first_step: Experiment
     load: Callable[[], Any]

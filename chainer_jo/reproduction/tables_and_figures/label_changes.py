@@ -29,13 +29,8 @@ SURE = {"top": "highest", "bottom": "lowest"}
 
 @dataclass(frozen=True)
 class LabelChangesFigure(FirstStepImages):
-    """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
-
-    Parameters
-    ----------
-    before, after : names of the classes.
-    load : gives the data set, whose images are files.
-    """
+    """Images with the top-2 and bottom-2 probabilities of the class ``after``, to which they moved
+    from ``before`` (names of classes). The data set's images are files."""
 
     number: int
     before: str

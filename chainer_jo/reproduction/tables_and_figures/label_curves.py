@@ -20,10 +20,7 @@ MISSING = (
 
 def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     """Figure 5 or 6: ``key`` (in words ``what``) in the second step, on labels before and after the
-    first step.
-
-    Without features there are no pseudo labels, and their curves are left out.
-    """
+    first step. Without features there are no pseudo labels, and their curves are left out."""
     names = {"ground_truth": "ground truth", "pseudo": "pseudo labels"}
     curves = []
     for stage in ("initial", "updated"):

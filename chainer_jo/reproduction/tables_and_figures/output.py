@@ -35,12 +35,8 @@ class Setting:
 
 
 class Output(abc.ABC):
-    """Output of a script, made from finished runs: a table or figure, or claims.
-
-    Attributes
-    ----------
-    missing : one line if a part cannot be shown because an input is missing; otherwise empty.
-    """
+    """Output of a script, made from finished runs: a table or figure, or claims. ``missing`` is one
+    line if a part cannot be shown because an input is missing, otherwise empty."""
 
     missing: str = ""
 
@@ -72,12 +68,7 @@ class Output(abc.ABC):
 
 
 class TableOrFigure(Output):
-    """A table or figure of the paper.
-
-    Attributes
-    ----------
-    kind, number : "table" or "figure", and its number in the paper.
-    """
+    """A table or figure of the paper: ``kind`` is "table" or "figure", ``number`` the paper's."""
 
     kind: str
     number: int

@@ -16,13 +16,8 @@ from chainer_jo.reproduction.trials import Trials
 
 @dataclass(frozen=True)
 class Block:
-    """A grid of cells: a header for every column, labels for every row; ``None`` where there is no
-    cell.
-
-    Parameters
-    ----------
-    best : whether the best of every "column", of every "row" or nothing is bold.
-    """
+    """A grid of cells, ``None`` where there is no cell. The best of every ``best`` ("column", "row"
+    or nothing) is bold."""
 
     headers: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell | None]]]
@@ -59,15 +54,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Table(TableOrFigure):
-    """A table of the paper, to be filled from a store.
-
-    Parameters
-    ----------
-    number : as in the paper.
-    caption : what it shows, and of which images.
-    blocks : the grids it consists of.
-    note : further remarks for the reader.
-    """
+    """A table of the paper, to be filled from a store; ``note`` stands below the caption."""
 
     number: int
     caption: str

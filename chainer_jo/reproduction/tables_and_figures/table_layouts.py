@@ -90,10 +90,7 @@ def _run(study: Study, method: str, noise: str, rate: float, trial: int) -> Expe
 
 def confidence(quantity: str, probabilities: str) -> Quantity:
     """The quantity ``accuracy`` (percent), ``number`` or ``share`` (percent of all labels) of those
-    in a range like ``1-0.99``.
-
-    A range without labels has no accuracy: None.
-    """
+    in a range like ``1-0.99``. A range without labels has no accuracy: None."""
     upper, lower = probability_range(probabilities)
 
     def read(store: RunStore, experiment: Experiment) -> float | None:
@@ -141,10 +138,8 @@ validation = score("last", "validation")
 
 
 def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
-    """The table ``printed``; the columns are the paper's values, epochs before any scaling.
-
-    The value that the paper chose, which its table prints in bold, is bold in the header.
-    """
+    """The table ``printed``; the columns are the paper's values, epochs before any scaling, with
+    the value that the paper chose in bold."""
     blocks = []
     for parameter in printed.chosen:
         values = printed.keys("value", parameter=parameter)
