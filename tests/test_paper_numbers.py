@@ -120,14 +120,13 @@ class TestAgainstTheSource:
         printed = []
         for line in lines:
             head = [cell for cell, _ in line[: -len(accuracies)]]
-            head = [re.sub(r" (Patrini|Vahdat).*", "", cell) for cell in head]
             printed.append((head, [(float(c), bold) for c, bold in line[-len(accuracies) :]]))
         assert printed == expected
 
     def test_clothing1m(self):
         _, *lines = paper_source.cells(tables.TABLE3.number)
         heads = [
-            ["1", "Cross Entropy Loss"], ["2", "Forward Patrini et al. (2017)"],
+            ["1", "Cross Entropy Loss"], ["2", "Forward"],
             ["3", "Cross Entropy Loss", "best"], ["(reproduced)", "last"],
             ["4", "Our Method", "best"], ["last"],
         ]  # fmt: skip
@@ -138,7 +137,6 @@ class TestAgainstTheSource:
         ]
 
     def test_architecture(self):
-        assert paper_source.caption(4).startswith("The network architecture")
         described = {}
         for line in paper_source.cells(4)[1:]:
             *name, description = (cell for cell, _ in line)
