@@ -119,9 +119,9 @@ class Trials:
         if not self.finished:
             return diverged.strip(" ()")
         if self.constant is not None:
-            return _show(self.constant)
+            return alike(self.constant)[0]
         if self.std is None:
-            return f"{_show(self.mean)} (1 trial){diverged}"
+            return f"{alike(self.mean)[0]} (1 trial){diverged}"
         return " ± ".join(alike(self.mean, self.std)) + diverged
 
 
@@ -148,7 +148,3 @@ def alike(*numbers: float) -> list[str]:
     largest = max(map(abs, numbers))
     digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
     return [f"{number:.{digits}f}" for number in numbers]
-
-
-def _show(number: float) -> str:
-    return alike(number)[0]

@@ -81,16 +81,20 @@ class Claims(Output):
         if not verdicts:
             return []
         run = [v for v in verdicts if v["verdict"] != paper.NOT_RUN]
-        lines = [
-            "# Claims of the paper and verdicts of these runs", "",
-            f"{setting}; {len(verdicts)} claims.", "",
-            f"- In the paper's words: {summary(verdicts)}.",
-            f"- With our bounds where there are any: {summary(bounded(verdicts))}.", "",
-            *_overview(run), " ".join(filter(None, (RULE, power(run), one_image(self.study)))), "",
-            *(line for verdict in run for line in _section(verdict)),
-            *_not_run([v for v in verdicts if v["verdict"] == paper.NOT_RUN]),
-        ]  # fmt: skip
-        return output.write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
+        unrun = [f"- {v['statement']} ({v['place']})" for v in verdicts if v not in run]
+        paragraphs = [
+            "# Claims of the paper and verdicts of these runs",
+            f"{setting}; {len(verdicts)} claims.",
+            f"- In the paper's words: {summary(verdicts)}.\n"
+            f"- With our bounds where there are any: {summary(bounded(verdicts))}.",
+            _overview(run),
+            " ".join(filter(None, (RULE, power(run), one_image(self.study)))),
+            *(paragraph for verdict in run for paragraph in _section(verdict)),
+            f"## {len(unrun)} claims without a run" if unrun else "",
+            "\n".join(unrun),
+        ]
+        text = "\n\n".join(filter(None, paragraphs)) + "\n"
+        return output.write_all(folder / self.name, {".md": text, ".json": verdicts})
 
 
 def read(folder: Path) -> list[dict]:
@@ -105,7 +109,7 @@ def read(folder: Path) -> list[dict]:
     return verdicts
 
 
-def _overview(verdicts: Sequence[dict]) -> list[str]:
+def _overview(verdicts: Sequence[dict]) -> str:
     """One line per group of claims, with a column for each kind of verdict."""
     lines = [f"| | {' | '.join(OVERVIEW)} |", "|---" * (len(OVERVIEW) + 1) + "|"]
     for group in dict.fromkeys(v["group"] for v in verdicts):
@@ -114,7 +118,7 @@ def _overview(verdicts: Sequence[dict]) -> list[str]:
             for those in OVERVIEW.values()
         ]
         lines.append(f"| {group} | {' | '.join(cells)} |")
-    return [*lines, ""] if verdicts else []
+    return "\n".join(lines) if verdicts else ""
 
 
 def _link(verdict: dict) -> str:
@@ -131,45 +135,31 @@ def _heading(verdict: dict) -> str:
 
 
 def _section(verdict: dict) -> list[str]:
-    """A claim with every comparison."""
-    lines = [
-        f"## {_heading(verdict)}", "",
-        f"{verdict['statement']} ({verdict['place']})", "",
-        f"Checked: {verdict['check']}", "",
-        f"{'; '.join([*verdict['tally'], *verdict['notes']])}.", "",
-        *_comparisons(verdict),
-    ]  # fmt: skip
-    if strict := verdict["bounded"]:
-        lines += [
-            f"**With our bound: {strict['label']}.** {strict['check']} "
-            f"{'; '.join(strict['tally'])}.", "",
-            *_comparisons(strict),
-        ]  # fmt: skip
-    return lines
-
-
-def _comparisons(verdict: dict) -> list[str]:
-    """Every comparison of a verdict, a line each."""
-    return [
-        *(
-            f"- {f['what']}: {'; '.join(dict.fromkeys((numbers(f), f['remark'])))}"
-            for f in verdict["findings"]
-        ),
-        "",
+    """A claim with every comparison, by paragraphs."""
+    paragraphs = [
+        f"## {_heading(verdict)}",
+        f"{verdict['statement']} ({verdict['place']})",
+        f"Checked: {verdict['check']}",
+        f"{'; '.join([*verdict['tally'], *verdict['notes']])}.",
+        _comparisons(verdict),
     ]
+    if strict := verdict["bounded"]:
+        tally = f"{strict['check']} {'; '.join(strict['tally'])}."
+        paragraphs += [f"**With our bound: {strict['label']}.** {tally}", _comparisons(strict)]
+    return paragraphs
+
+
+def _comparisons(verdict: dict) -> str:
+    """Every comparison of a verdict, a line each."""
+    return "\n".join(
+        f"- {f['what']}: {'; '.join(dict.fromkeys((numbers(f), f['remark'])))}"
+        for f in verdict["findings"]
+    )
 
 
 def numbers(finding: Mapping) -> str:
     """Both sides of a comparison in ``claims.json`` and their difference, in words."""
     return ", difference ".join(filter(None, (finding["sides"], finding["difference_in_words"])))
-
-
-def _not_run(verdicts: Sequence[dict]) -> list[str]:
-    """A list of the claims without a run."""
-    if not verdicts:
-        return []
-    listed = [f"- {v['statement']} ({v['place']})" for v in verdicts]
-    return [f"## {len(verdicts)} claims without a run", "", *listed, ""]
 
 
 def one_image(study: Study) -> str:

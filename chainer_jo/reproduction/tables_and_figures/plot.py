@@ -82,8 +82,6 @@ def line_styles(families: Sequence[str]) -> list[dict]:
 
 WIDTH_INCHES = 5.2
 """Small, so that letters can be read on a phone."""
-PANEL_INCHES = {1: (3.4,), 2: (2.7, 2.1)}
-"""Heights of one panel, and of two or, repeated, more."""
 LEGEND_ROW_INCHES = 0.17
 FINE: dict[str, Any] = {"fontsize": 8.5, "color": MUTED}
 """Style of notes, legible in a figure 480 pixels wide."""
@@ -138,7 +136,7 @@ def plot(
     if moving > 1:
         footnote += f" Thick lines: moving means over {moving} epochs."
     panels = _panels(key, all_series)
-    heights = [*PANEL_INCHES[min(len(panels), 2)], *[PANEL_INCHES[2][-1]] * (len(panels) - 2)]
+    heights = [2.7, *[2.1] * (len(panels) - 1)] if len(panels) > 1 else [3.4]  # inches
     labels = [
         f"{series.curve.label} ({series.state})" if series.state else series.curve.name
         for series in all_series
