@@ -28,7 +28,6 @@ from chainer_jo.reproduction.claims.decision import (  # noqa: E402
     REFUTES,
     SUPPORTS,
     Finding,
-    exceeds,
     holm_outcomes,
     not_inferior,
 )
@@ -67,7 +66,7 @@ def findings(
     trials: int,
     loss: float = 0.0,
     counted: bool = False,
-    rule: Callable[..., Finding] = exceeds,
+    rule: Callable[..., Finding] = Finding,
 ) -> list[Finding]:
     """The comparisons of one claim, simulated; the first of each pair truly loses ``loss``."""
     settings = 1 + max(max(pair) for pair in compared)

@@ -8,7 +8,7 @@ from pathlib import Path
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import Page, TableOrFigure
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure
 
 CAPTION = (
     "The loop of the method: the network's output probabilities, averaged over past epochs, become "
@@ -24,12 +24,12 @@ DESCRIPTION = (
 class Figure1(TableOrFigure):
     """Needs no run."""
 
-    kind, number = "figure", 1
+    kind, number, caption = "figure", 1, CAPTION
 
-    def page(self, store: RunStore, origin: dict) -> Page:
-        return Page(self.title, CAPTION)
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        return []
 
-    def data(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, setting: Setting) -> dict:
         return {
             "figure": 1,
             "complete": True,
@@ -38,7 +38,7 @@ class Figure1(TableOrFigure):
             "curves": [],
         }
 
-    def extra_files(self, store: RunStore, origin: dict) -> dict[str, bytes]:
+    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, bytes]:
         drawn = (Path(__file__).with_suffix(ending) for ending in (".png", ".pdf"))
         return {path.suffix: path.read_bytes() for path in drawn}
 

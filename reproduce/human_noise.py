@@ -4,7 +4,8 @@ An addition: the paper has no such table. `--labels` is a copy of CIFAR-10_human
 ICLR 2022, licence CC BY-NC 4.0); the images are CIFAR-10's official ones.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from chainer_jo.reproduction.commands import human_labels_main
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -14,10 +15,10 @@ from chainer_jo.reproduction.paper import published_cifar10n as published
 from chainer_jo.reproduction.paper.settings import hyper_parameters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import cell
-from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page
+from chainer_jo.reproduction.tables_and_figures.output import Setting, grid
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 from chainer_jo.reproduction.tables_and_figures.table_layouts import ACCURACIES, validation
+from chainer_jo.reproduction.trials import Trials
 
 METHODS = {"cross_entropy": "Cross entropy", "forward": "Forward, true T", "joint": "Joint"}
 #: The paper's two pairs of alpha and beta, both with learning rate 0.03.
@@ -43,11 +44,22 @@ class HumanNoise(Table):
     name = "human_noise"
     title = "Labels of people"
 
-    def page(self, store: RunStore, origin: dict) -> Page:
-        page, sets = super().page(store, origin), published.LABEL_SETS
-        groups = [(source, len(sets)) for source in published.SOURCES]
-        quoted = Grid(sets * len(groups), published.ROWS, PUBLISHED, groups)
-        return replace(page, grids=[*page.grids, quoted])
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        sets = [f"{source} {name}" for source in published.SOURCES for name in published.LABEL_SETS]
+        quoted = grid(["", *sets], [[label, *numbers] for label, numbers in published.ROWS])
+        return [*super().paragraphs(store, setting), f"*{PUBLISHED}*", quoted]
+
+
+@dataclass(frozen=True)
+class Difference(cell.Cell):
+    """The number of ``experiments`` minus the number of the runs ``minus``, trial by trial."""
+
+    minus: Sequence[Experiment] = ()
+
+    def trials(self, store: RunStore) -> Trials:
+        runs = self.experiments, self.minus
+        of, minus = (cell.trials(store, each, self.quantity) for each in runs)
+        return replace(of - minus, planned=len(self.experiments))
 
 
 def best_on_test(store: RunStore, run: Experiment) -> float:
@@ -93,7 +105,7 @@ def compared(study: Study, label_set: str, method: str, score: str, quantities: 
             continue
         cells.append(cell.Cell(row, people, runs["human"], quantity))
         cells.append(cell.Cell(row, drawn, runs["drawn"], quantity))
-        cells.append(cell.Difference(row, both, runs["human"], quantity, minus=runs["drawn"]))
+        cells.append(Difference(row, both, runs["human"], quantity, minus=runs["drawn"]))
     return cells
 
 
@@ -105,8 +117,8 @@ def comparison(study: Study, label_set: str) -> Block:
         for score, quantities in SCORES.items():
             cells = compared(study, label_set, method, score, quantities)
             rows.append((f"{name}, {score}", cells))
-    groups = [(name, len(COLUMNS)) for name in ACCURACIES.values()]
-    return Block([*COLUMNS.values()] * len(ACCURACIES), rows, label_set, groups)
+    headers = [f"{name} {of}" for name in ACCURACIES.values() for of in COLUMNS.values()]
+    return Block(headers, rows, label_set)
 
 
 def table(study: Study) -> Table:

@@ -86,27 +86,6 @@ def places() -> dict[str, str]:
     return found
 
 
-@cache
-def equations() -> list[str]:
-    """The labels of the numbered equations, first that of (1); "" for one without a label."""
-    bodies = re.findall(r"\\begin{equation}(.*?)\\end{equation}", source(), re.DOTALL)
-    return [(re.findall(r"\\label{([^}]*)}", body) or [""])[0] for body in bodies]
-
-
-@cache
-def sections() -> dict[str, str]:
-    """The headings by number, "5.1": "Datasets"."""
-    return {
-        place.removeprefix("Section "): text.partition("}")[0]
-        for place, text in places().items()
-        if place.startswith("Section ")
-    }
-
-
-def caption(number: int) -> str:
-    return plain(places()[f"Table {number}"])
-
-
 def cells(number: int) -> list[list[tuple[str, bool]]]:
     """The lines of a table: each filled cell as its plain text and whether it is bold."""
     tabular = _floats("table")[number - 1].split(r"\begin{tabular}")[1].split(r"\end{tabular}")[0]
@@ -125,16 +104,8 @@ def cells(number: int) -> list[list[tuple[str, bool]]]:
 
 def plain(latex: str) -> str:
     """LaTeX as the package's own strings write it."""
-    for command, text in {
-        r"\times": "×",
-        r"\rightarrow": "→",
-        r"\alpha": "α",
-        r"\beta": "β",
-        r"\#": "#",
-        r"\%": "%",
-        r"~\cite{patrini2016making}": " Patrini et al. (2017)",
-        r"~\cite{vahdat2017toward}": " Vahdat (2017)",
-    }.items():
+    for command, text in {r"\alpha": "α", r"\beta": "β", r"\%": "%"}.items():
         latex = latex.replace(command, text)
+    latex = re.sub(r"~\\cite{\w*}", "", latex)
     latex = re.sub(r"\\text(?:bf|it){([^}]*)}|{\\bf ([^}]*)}", r"\1\2", latex)
     return squeeze(latex.replace("$", ""))

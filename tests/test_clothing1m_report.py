@@ -12,6 +12,7 @@ from clothing1m_like import make_clothing1m_like
 from here import Here
 from processes import ROOT, environment, run
 from script_runs import script
+from tiny import record
 
 from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
@@ -130,45 +131,21 @@ def test_figures_and_their_data_alone_and_in_seconds(written, data):
         assert all(row["before"] == "Knitwear" for row in csv.DictReader(file))
 
 
-def first_step_ended(study, folder, labels):
-    """A store in which it did, with labels made up."""
-    store, first_step = RunStore(folder), study.first_step(*REAL, 0)
-    ended(store, first_step, study.load())
-    store.save_labels(first_step, np.float32(labels))
-    return store
-
-
-def ended(store, experiment, data):
-    """Makes a run one that has finished, with no scores."""
-    store.open(experiment)
-    result = {"id": experiment.id, "state": "finished", "data": data.fingerprint()}
-    provenance = {"commit": None, "sources": None}
-    result |= {"iterations": 0, "seconds": 0.0, "provenance": provenance}
-    store.save_result(experiment, result)
-
-
-def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
-    """As over committed results, which have runs and pictures but no labels."""
-    loaded = clothing1m.load(data)
-    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
-    ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
-    drawn, store = figure7(study), RunStore(tmp_path)
-    assert drawn.write(store, SETTING, tmp_path, tmp_path) == []
-    assert "because the final labels of the first step are not" in drawn.text(store, SETTING)
-
-
 def test_top_and_bottom_of_a_pair(data, tmp_path):
-    """Labels made up: which four images are shown, in which order."""
+    """Labels made up: which four images are shown, in which order. Without the labels, what was
+    drawn of them stays."""
     loaded = clothing1m.load(data)
     study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
+    figure, store = figure7(study), RunStore(tmp_path)
+    record(store, figure.first_step, data=loaded.fingerprint())
+    assert figure.write(store, SETTING, tmp_path, tmp_path) == []
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
     members = np.flatnonzero(loaded.train.labels == hoodie)
     labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels]
     for i, probability in zip(members, np.linspace(0.6, 0.9, len(members)), strict=True):
         labels[i] = 0
         labels[i, [shirt, hoodie]] = probability, 1 - probability
-    store = first_step_ended(study, tmp_path, labels)
-    figure = figure7(study)
+    store.save_labels(figure.first_step, labels)
     content = figure.data(store, SETTING)
     rows = content["images"]
     assert content["complete"] and content["moved"] == len(members)

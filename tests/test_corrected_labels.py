@@ -3,6 +3,7 @@
 import csv
 import importlib
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,8 +14,7 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures import corrected_labels
-from chainer_jo.reproduction.tables_and_figures.first_step_images import draw_images
+from chainer_jo.reproduction.tables_and_figures import first_step_images
 from chainer_jo.reproduction.tables_and_figures.output import Setting
 
 SETTING = Setting("tiny", "digits", "fp32")
@@ -22,11 +22,11 @@ HALVED = replace(STUDY, preset=replace(STUDY.preset, shrink=2))
 build = importlib.import_module("corrected_labels").figure
 
 
-def ended(study, root, correct, load=digits.load):
+def ended(study, root, correct):
     """A store in which the first step has ended with the labels that ``correct`` makes of noisy and
     true ones; figure and training set."""
-    store, figure = RunStore(root), build(replace(study, load=load))
-    split = make_split(figure.first_step, load())
+    store, figure = RunStore(root), build(replace(study, load=digits.load))
+    split = make_split(figure.first_step, digits.load())
     labels = np.eye(10, dtype=np.float32)[correct(split.train.labels, split.train.true_labels)]
     store.open(figure.first_step)
     store.save_result(figure.first_step, {
@@ -42,17 +42,12 @@ def half_of_them(noisy, true):
 
 @pytest.mark.parametrize("study", [STUDY, HALVED], ids=["as they are", "shrunk for the run"])
 def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_path, monkeypatch):
-    shown = []
-
-    def draw(images, *args):
-        shown[:] = images
-        return draw_images(images, *args)
-
-    monkeypatch.setattr(corrected_labels, "draw_images", draw)
+    draw = mock.Mock(wraps=first_step_images.draw_images)
+    monkeypatch.setattr(first_step_images, "draw_images", draw)
     store, figure, train = ended(study, tmp_path, half_of_them)
     paths = figure.write(store, SETTING, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
-    found = files.read_json(tmp_path / "corrected_labels.json")
+    found, shown = files.read_json(tmp_path / "corrected_labels.json"), draw.call_args[0][0]
     rows = found["images"]
     assert found["complete"] and len(rows) == len(shown) == 20
     assert [row["row"] for row in rows] == sorted({row["row"] for row in rows})
@@ -104,16 +99,12 @@ def test_before_the_run_and_without_its_labels(tmp_path):
     )
 
 
-def other_images():
-    data = digits.load()
-    return replace(data, train=replace(data.train, images=255 - data.train.images))
-
-
 def test_a_run_that_was_done_again_is_drawn_again_and_of_other_images_refused(tmp_path):
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
-    before = figure.data(store, SETTING)["wrong_after"]
+    before, other = figure.data(store, SETTING)["wrong_after"], digits.load()
+    other = replace(other, train=replace(other.train, images=255 - other.train.images))
     with pytest.raises(UserError, match="of data with fingerprint"):
-        replace(figure, load=other_images).data(store, SETTING)
+        replace(figure, load=lambda: other).data(store, SETTING)
     store, figure, _ = ended(STUDY, tmp_path, lambda noisy, true: true)
     assert before and figure.data(store, SETTING)["wrong_after"] == 0
 

@@ -4,6 +4,7 @@ import re
 import statistics
 
 from processes import ROOT
+from readme_regions import means, papers
 
 from chainer_jo import files
 from chainer_jo.reproduction.running.store import read_packed
@@ -15,18 +16,14 @@ AT_SCALE = "paper-mixed"
 AT_SCALE_JPEG = "paper-cifar10-jpeg-mixed"
 
 
-def words(*path: str) -> str:
-    return re.sub(r"\s+", " ", ROOT.joinpath(*path).read_text())
+def words(path: str = "README.md") -> str:
+    return re.sub(r"\s+", " ", (ROOT / path).read_text())
 
 
-def table1(folder: str) -> dict[tuple, dict]:
-    """The cells of test accuracies that have run, by method, score and noise rate."""
-    cells = files.read_json(REFERENCE / folder / "table1.json")["cells"]
-    return {
-        (*cell["row"].values(), cell["column"]["noise_rate"]): cell
-        for cell in cells
-        if cell["column"]["accuracy"] == "test" and cell["trials"]
-    }
+def both(folder: str, number: int = 1) -> tuple[dict, dict]:
+    """Our numbers and the paper's, by method, score, accuracy and noise rate."""
+    table = files.read_json(REFERENCE / folder / f"table{number}.json")
+    return means(table), papers(table)
 
 
 def claim(folder: str, name: str) -> dict:
@@ -35,21 +32,22 @@ def claim(folder: str, name: str) -> dict:
 
 
 def test_the_readme_says_how_close_it_is_at_the_papers_scale():
-    official, jpeg = table1(AT_SCALE), table1(AT_SCALE_JPEG)
-    below = [cell["paper"] - cell["mean"] for cell in jpeg.values()]
-    costs = [official[key]["mean"] - jpeg[key]["mean"] for key in official.keys() & jpeg.keys()]
+    (official, _), (jpeg, paper) = both(AT_SCALE), both(AT_SCALE_JPEG)
+    tested = [key for key in jpeg if key[2] == "test"]
+    below = [paper[key] - jpeg[key] for key in tested]
+    costs = [official[key] - jpeg[key] for key in tested if key in official]
     assert len(below) == 10 and costs
     assert (
         f"test accuracies are {min(below):.1f} to {max(below):.1f} points below the paper's, and "
         f"{min(costs):.1f} to {max(costs):.1f} points below ours on the official images"
-    ) in words("README.md")
+    ) in words()
 
 
 def test_the_readme_says_how_long_the_table_at_the_top_takes():
     runs = read_packed(REFERENCE / AT_SCALE).values()
     noisy = [run["result"]["seconds"] for run in runs if "sn50" in run["result"]["id"]]
     assert len(noisy) == 3
-    assert f"{sum(noisy) / 60:.1f} minutes on an H100" in words("README.md")
+    assert f"{sum(noisy) / 60:.1f} minutes on an H100" in words()
 
 
 def drops(accuracies: list[float]) -> list[float]:
@@ -78,62 +76,54 @@ def test_how_far_accuracy_drops_in_figure_2():
     assert (high["label"], low["label"]) == ("lr=0.2", "lr=0.02")
     log = read_packed(REFERENCE / AT_SCALE_JPEG)[high["runs"][0]]["log"]
     own, eighths, quarter, line = drops([100 * entry["test"] for entry in log])
-    found = {}
-    for folder in ("half", "digits"):
-        (first, *_), (last,) = (
-            claim(folder, name)["bounded"]["findings"]
-            for name in ("high-rate-keeps", "low-rate-falls")
-        )
-        found[folder] = -first["difference"], last["difference"]
-    said, notes = words("README.md"), words("docs", "reproduction-notes.md")
+
+    def drop(folder: str, name: str) -> float:
+        return abs(claim(folder, name)["bounded"]["findings"][0]["difference"])
+
+    at_high, at_low = (
+        [drop(folder, name) for folder in ("half", "digits")]
+        for name in ("high-rate-keeps", "low-rate-falls")
+    )
     assert (
-        f"In Figure 2 at 0.2, test accuracy ends {found['half'][0]:.1f} points below its peak in "
-        f"`half` and {found['digits'][0]:.1f} in `digits`; at 0.02 the drops are "
-        f"{found['half'][1]:.1f} and {found['digits'][1]:.1f} points"
-    ) in said
-    assert f"{min(own, eighths, quarter, line):.1f} to {own:.1f} points, by estimate" in said
+        f"In Figure 2 at 0.2, test accuracy ends {at_high[0]:.1f} points below its peak in "
+        f"`half` and {at_high[1]:.1f} in `digits`; at 0.02 the drops are "
+        f"{at_low[0]:.1f} and {at_low[1]:.1f} points"
+    ) in words()
+    assert f"{min(own, eighths, quarter, line):.1f} to {own:.1f} points, by estimate" in words()
     assert (
         f"drops by {own:.1f}. Less biased estimates are {eighths:.1f} (eighths of the epochs), "
         f"{quarter:.1f} (second quarter versus end) and {line:.1f} (straight line from epoch 41)"
-    ) in notes
+    ) in words("docs/reproduction-notes.md")
 
 
 def test_the_readme_says_in_how_many_settings_labels_are_corrected():
     half, digits = (claim(folder, "labels-are-corrected") for folder in ("half", "digits"))
     assert half["label"] == "in part (8 of 10)" and digits["verdict"] == "holds"
-    assert "in 8 of 10 settings of `half` and in 10 of 10 in `digits`" in words("README.md")
-    cells = files.read_json(REFERENCE / "half" / "table1.json")["cells"]
-    keys = ["joint", "last", "recovery", 0.0]
-    (clean,) = (c for c in cells if [*c["row"].values(), *c["column"].values()] == keys)
-    assert (
-        f"spoils clean labels, from 100 to {clean['mean']:.1f} % (paper: {clean['paper']:.1f})"
-    ) in words("README.md")
+    assert "in 8 of 10 settings of `half` and in 10 of 10 in `digits`" in words()
+    clean, paper = (numbers["joint", "last", "recovery", 0.0] for numbers in both("half"))
+    assert f"spoils clean labels, from 100 to {clean:.1f} % (paper: {paper:.1f})" in words()
 
 
 def test_the_readme_says_what_is_left_of_the_gain_versus_the_best_epoch():
-    def gains(folder: str, number: int, other: str) -> list[tuple[float, float]]:
-        """Ours and the paper's, by noise rate."""
-        table = {
-            tuple([*c["row"].values(), *c["column"].values()]): c
-            for c in files.read_json(REFERENCE / folder / f"table{number}.json")["cells"]
-        }
-        pairs = [
-            (cell, table[other, "best", "test", keys[-1]])
-            for keys, cell in table.items()
-            if keys[:3] == ("joint", "last", "test") and cell["trials"]
+    def gains(folder: str, number: int, other: str) -> list[list[float]]:
+        """Ours and the paper's, over the noise rates that have run."""
+        ours, paper = both(folder, number)
+        rates = [key[-1] for key in ours if key[:3] == ("joint", "last", "test")]
+        return [
+            [n["joint", "last", "test", r] - n[other, "best", "test", r] for r in rates]
+            for n in (ours, paper)
         ]
-        return [(a["mean"] - b["mean"], a["paper"] - b["paper"]) for a, b in pairs]
 
-    ((full, paper),) = gains(AT_SCALE, 1, "cross_entropy")
+    (full,), (paper,) = gains(AT_SCALE, 1, "cross_entropy")
     (entropy, paper1), (forward, paper2) = (
-        zip(*gains("half", *of), strict=True) for of in ((1, "cross_entropy"), (2, "forward"))
+        gains("half", *of) for of in ((1, "cross_entropy"), (2, "forward"))
     )
     assert (
         f"{full:.1f} points at the paper's scale (r = 0.5), {min(entropy):.1f} to "
         f"{max(entropy):.1f} over cross entropy and {min(forward):.1f} to {max(forward):.1f} over "
         f"Forward in `half` (paper: {paper:.1f}, {min(paper1):.1f} to {max(paper1):.1f}, "
         f"{min(paper2):.1f} to {max(paper2):.1f})"
-    ) in words("README.md")
+    ) in words()
 
 
 def test_the_readme_says_how_far_ahead_of_forward_the_method_is():
@@ -141,12 +131,12 @@ def test_the_readme_says_how_far_ahead_of_forward_the_method_is():
     (last,) = (f for f in findings if f["what"].startswith("last, ours versus Forward"))
     low, high = last["interval"]
     said = f"{last['difference']:.2f} points ({low:.2f} to {high:.2f})"
-    assert f"The gain is {said} at the last epoch of `half`" in words("README.md")
-    assert f"holds: {said} over Forward" in words("docs", "summary.md")
+    assert f"The gain is {said} at the last epoch of `half`" in words()
+    assert f"holds: {said} over Forward" in words("docs/summary.md")
 
 
 def test_the_readmes_verdicts_are_those_of_the_claims():
-    both = {
+    said = {
         "symmetric-test-is-better": ("holds", "holds"),
         "symmetric-recovery-is-better": ("holds", "holds"),
         "high-rate-keeps": ("holds", "does not hold"),
@@ -155,21 +145,18 @@ def test_the_readmes_verdicts_are_those_of_the_claims():
         "asymmetric-test-is-clearly-better": ("holds", "undecided"),
         "asymmetric-recovery-is-clearly-better": ("in part", "undecided"),
     }
-    found = {name: tuple(claim(f, name)["verdict"] for f in ("half", "digits")) for name in both}
-    assert found == both
+    for name, verdicts in said.items():
+        assert tuple(claim(f, name)["verdict"] for f in ("half", "digits")) == verdicts, name
 
 
 def test_the_readme_says_how_many_labels_of_images_become_correct():
-    path = ROOT / "benchmarks/results/label_errors_of_images.json"
-    records = files.read_json(path)["records"]
+    records = files.read_json(ROOT / "benchmarks/results/label_errors_of_images.json")["records"]
 
     def shares(rate):
         kind = f"CIFAR-10, symmetric {rate}", "relabel, auto"
         ours = [r for r in records if (r["task"], r["method"]) == kind]
-        return [
-            f"{100 * statistics.fmean(r[k] for r in ours):.1f}" for k in ("right_before", "right")
-        ]
+        means = (100 * statistics.fmean(r[k] for r in ours) for k in ("right_before", "right"))
+        return "from {:.1f} to {:.1f}".format(*means)
 
-    (more_before, more_after), (before, after) = shares(0.2), shares(0.4)
-    said = f"from {before} to {after} and {more_before} to {more_after} % on 10,000 CIFAR-10 images"
-    assert said in words("README.md")
+    more = shares(0.2).removeprefix("from ")
+    assert f"{shares(0.4)} and {more} % on 10,000 CIFAR-10 images" in words()

@@ -3,11 +3,8 @@
 import functools
 import hashlib
 import inspect
-import json
 import re
-import runpy
 import shutil
-import sys
 from dataclasses import replace
 
 import pytest
@@ -121,7 +118,7 @@ def test_weights_and_labels_are_those_of_packed_runs():
 
 def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     store = RunStore(REFERENCE / f"{CLOTHING1M_DIGITS.name}-{STANDIN}")
-    table = json.loads((store.root / "table3.json").read_text())
+    table = files.read_json(store.root / "table3.json")
     per_class = inspect.signature(clothing1m_standin.write).parameters["train"].default
     assert CLOTHING1M_DIGITS.train_images == per_class * len(clothing1m.CLASS_NAMES)
     setting = Setting(table["preset"], table["data"], table["precision"])
@@ -137,22 +134,6 @@ def test_the_status_and_the_page_of_all_results_are_up_to_date(tmp_path):
         shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
     found = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
     assert (found.data, found.precisions) == ("cifar10", "mixed")
-
-
-@pytest.mark.parametrize("flag, code, said", [
-    ("--help", 0, "Writes results/README.md"),
-    ("--prset", 2, "error: unrecognized arguments: --prset (--help lists the flags)\n"),
-])  # fmt: skip
-def test_a_flag_of_the_script_that_writes_them_writes_nothing(
-    flag, code, said, monkeypatch, capsys
-):
-    page, script = ROOT / "results" / "README.md", ROOT / "tools" / "overview.py"
-    before = page.stat().st_mtime_ns
-    monkeypatch.setattr(sys, "argv", [str(script), flag])
-    with pytest.raises(SystemExit) as end:
-        runpy.run_path(str(script), run_name="__main__")
-    assert end.value.code == code and said in "".join(capsys.readouterr())
-    assert page.stat().st_mtime_ns == before
 
 
 def test_links_of_all_pages_lead_somewhere():

@@ -9,8 +9,7 @@ import pytest
 from processes import ROOT
 
 from chainer_jo.reproduction.commands.report import main
-from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page
+from chainer_jo.reproduction.tables_and_figures.output import grid
 
 VOID = {"meta", "img", "br"}
 
@@ -71,10 +70,8 @@ def test_html_and_addresses_in_names_do_nothing(tmp_path):
     """Names of classes come with the data, Markdown files perhaps from others."""
     (tmp_path / "digits").mkdir()
     names = "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![b](https://c.example/d)"
-    text = Page(
-        "Table 1", "<script>alert(1)</script>", grids=[Grid(["x"], [(n, [n]) for n in names])]
-    )
-    (tmp_path / "digits" / "table1.md").write_text(text.markdown())
+    text = f"**Table 1.** <script>alert(1)</script>\n\n{grid(['', 'x'], [[n, n] for n in names])}\n"
+    (tmp_path / "digits" / "table1.md").write_text(text)
     (tmp_path / "digits" / 'a"><img src=x onerror=b>.md').write_text("# A name\n")
     (tmp_path / "digits" / "provenance.json").write_text('{"devices": ["\\ud800"]}')
     html = written(tmp_path)

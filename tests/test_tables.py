@@ -28,36 +28,28 @@ def build(number, study=STUDY):
     return __import__(f"table{number}").table(study)
 
 
-def cells(table):
-    return [cell for block in table.blocks for cell in block.cells]
-
-
 @pytest.mark.parametrize("number", COMPUTED)
 def test_every_number_of_the_paper_has_its_cell(number):
     printed = getattr(tables, f"TABLE{number}")
     table = build(number, replace(STUDY, data="cifar10"))
-    assert table.number == number
-    assert table.caption == f"{printed.caption}; CIFAR-10."
-    found = {}
-    for cell in cells(table):
-        keys = {**cell.row, **cell.column}
-        if cell.competes:
-            found[tuple(keys[name] for name in printed.names)] = cell
+    assert (table.number, table.caption) == (number, f"{printed.caption}; CIFAR-10.")
+    competing = (cell for cell in table.cells if cell.competes)
+    found = {tuple(cell.keys[name] for name in printed.names): cell for cell in competing}
     assert {keys: cell.paper for keys, cell in found.items()} == dict(printed.cells)
     assert {keys for keys, cell in found.items() if cell.paper_bold} == set(printed.bold)
     if 6 <= number <= 11:
-        chosen = {block.rows[0][1][0].row["parameter"]: block.marked for block in table.blocks}
-        assert chosen == {name: [f"{value:g}"] for name, value in printed.chosen.items()}
+        for block, (name, value) in zip(table.blocks, printed.chosen.items(), strict=True):
+            assert block.rows[0][1][0].row["parameter"] == name
+            assert [header for header in block.headers if "*" in header] == [f"**{value:g}**"]
 
 
 def test_varied_parameters_reach_the_runs():
-    table = build(8, Study(PAPER, "cifar10"))
-    for cell in cells(table):
+    for cell in build(8, Study(PAPER, "cifar10")).cells:
         first = cell.experiments[0].first_step
         actual = {"alpha": first.alpha, "beta": first.beta,
                   "learning_rate": first.optimization.learning_rate}  # fmt: skip
         assert actual[cell.row["parameter"]] == cell.column["value"]
-    for cell in cells(build(11, Study(PAPER, "cifar10"))):
+    for cell in build(11, Study(PAPER, "cifar10")).cells:
         relabelling = cell.experiments[0].first_step.relabelling
         actual = {"start_epoch": relabelling.start, "stop_epoch": relabelling.stop}
         assert actual[cell.row["parameter"]] == cell.column["value"]
@@ -79,8 +71,7 @@ def test_table4_is_the_appendix():
 def test_table5_is_the_paper():
     for name, *values in build(5, Study(PAPER, "cifar10")).rows:
         for rate, value in zip(tables.TABLE5.keys("noise_rate"), values, strict=True):
-            parameter = name.replace(" ", "_")
-            assert value == tables.TABLE5.value(parameter=parameter, noise_rate=rate)
+            assert value == tables.TABLE5.cells[name.replace(" ", "_"), rate]
 
 
 @pytest.fixture
@@ -104,20 +95,22 @@ def test_claims_tell_diverged_trials_from_unfinished_ones(store):
     files.write_json(store.open(third) / "log.json", [{"test": 0.5}])
     store.save_result(third, {**store.result(second), "id": third.id})
     record(store, second, "diverged", epoch=1)
-    keys = {"method": "cross_entropy", "noise_rate": 0.5}
-    results = results_of(study, store)
-    numbers = results.trials("table1", score="last", accuracy="test", **keys).numbers
-    assert sorted(numbers) == [0, 1, 2] and numbers[1] is None
-    curves = results.curve("table1", **keys)
-    assert sorted(curves) == [0, 1, 2] and curves[1] is None and curves[2] == [50.0]
+
+    def read(method):
+        """The numbers and the curves of a method, by trial."""
+        results, keys = results_of(study, store), {"method": method, "noise_rate": 0.5}
+        cell = results.trials("table1", score="last", accuracy="test", **keys)
+        return cell.numbers, results.curve("table1", **keys)
+
+    numbers, curves = read("cross_entropy")
+    assert sorted(numbers) == sorted(curves) == [0, 1, 2]
+    assert numbers[1] is curves[1] is None and curves[2] == [50.0]
     # A second step whose first step diverged has diverged.
     joint = study.joint("symmetric", 0.5, 1)
     record(store, joint.first_step, "diverged")
     (store.folder(joint) / "result.json").unlink()
-    results = results_of(study, store)
-    keys = {"method": "joint", "noise_rate": 0.5}
-    assert results.trials("table1", score="last", accuracy="test", **keys).numbers[1] is None
-    assert results.curve("table1", **keys)[1] is None
+    numbers, curves = read("joint")
+    assert numbers[1] is curves[1] is None
 
 
 def test_a_range_without_labels_is_left_out(store):
@@ -132,29 +125,29 @@ def test_a_range_without_labels_is_left_out(store):
     keys = {"kind": "table12", "quantity": "accuracy"}
     assert results.trials(**keys, range="1-0.99").numbers == {0: 50.0, 2: 50.0}
     assert results.trials(**keys, range="0.99-0.95").numbers == {}
-    shown = {(c.row["quantity"], c.column["range"]): c for c in cells(build(12, study))}
+    shown = {(c.row["quantity"], c.column["range"]): c for c in build(12, study).cells}
     partly, empty = (shown["accuracy", r] for r in ("1-0.99", "0.99-0.95"))
     assert all(cell.trials(store).complete for cell in (partly, empty))
-    assert str(partly.number(store)) == "50.0 ± 0.0 (2 of 3 trials)"
-    assert str(empty.number(store)) == "–"
-    assert str(shown["share", "0.99-0.95"].number(store)) == "0.0 ± 0.0"
+    assert partly.markdown(store) == "50.0 ± 0.0 (2 of 3 trials)"
+    assert empty.markdown(store) == "–"
+    assert shown["share", "0.99-0.95"].markdown(store) == "0.0 ± 0.0"
     assert shown["share", "1-0.99"].trials(store).numbers == pytest.approx(
         {0: 1000 / 15, 1: 0, 2: 400 / 9}
     )
-    quantities = {c.row["quantity"] for c in cells(build(12, replace(study, data="cifar10")))}
+    quantities = {c.row["quantity"] for c in build(12, replace(study, data="cifar10")).cells}
     assert quantities == {"accuracy", "number"}
 
 
 def test_unfinished_and_diverged_cells_say_so(tmp_path):
     store = RunStore(tmp_path)
-    cell = next(cell for cell in cells(build(1)) if cell.competes)
+    cell = next(cell for cell in build(1).cells if cell.competes)
     first, second = cell.experiments
-    assert str(cell.number(store)) == "…" and not cell.trials(store).complete
+    assert cell.markdown(store) == "…" and not cell.trials(store).complete
     record(store, first, best={"test": 0.5})
     assert not cell.trials(store).complete
     record(store, second, "diverged", epoch=3)
     assert cell.trials(store).complete
-    assert str(cell.number(store)) == "50.0 (1 of 2 diverged)"
+    assert cell.markdown(store) == "50.0 (1 of 2 diverged)"
 
 
 def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
@@ -199,17 +192,23 @@ def finished(tmp_path):
 ])  # fmt: skip
 def test_the_papers_numbers_stand_beside_the_papers_data_alone(finished, data):
     block = Block(["x"], [("a", [of_trials(80, 70, 60, paper=91.5)])])
-    shown = block.grid(finished, data).markdown()[2]
+    (shown,) = block.paragraphs(finished, data)
     assert ("[91.5]" in shown) == (data in ("cifar10", "cifar10-jpeg"))
 
 
 def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
-    assert str(of_trials(1, 2, 3, 4).number(finished)) == "2.0 ± 1.0 (3 of 4 trials …)"
+    assert of_trials(1, 2, 3, 4).markdown(finished) == "2.0 ± 1.0 (3 of 4 trials …)"
     a, waits = of_trials(80), replace(of_trials(0), experiments=[STUDY.plain("none", 0, 5, 0.1, 9)])
     assert best_of([a, replace(waits, competes=False)], finished) == [a]
     assert best_of([a, waits], finished) == []
     assert best_of([a, of_trials(70)], finished) == [a]
     assert best_of([a, of_trials(70, 70)], finished) == []
+
+
+def rows_of(block, store):
+    """The words of a block's rows."""
+    (text,) = block.paragraphs(store, "cifar10")
+    return [[each.strip() for each in line.split("|")[1:-1]] for line in text.split("\n")[2:]]
 
 
 @pytest.mark.parametrize(("first", "label", "shown"), [
@@ -222,11 +221,8 @@ def test_a_row_of_different_trials_is_shown_again_over_those_that_it_shares(
     """65.0 of one trial is 5 points below 70.0 of three, whose trial 0 has 80.0."""
     later = replace(of_trials(0), experiments=[STUDY.plain("none", 0, 0, 0.1, 9)])
     block = Block(["a", "b", "c"], [("val", [of_trials(*first), of_trials(65), later])], best="row")
-    rows = block.grid(finished, "cifar10").rows
-    assert [name for name, _ in rows[1:]] == ([label] if label else [])
-    if label:
-        assert [str(number) for number in rows[1][1]] == shown
-    assert len(replace(block, best="column").grid(finished, "cifar10").rows) == 1
+    assert rows_of(block, finished)[1:] == ([[label, *shown]] if label else [])
+    assert len(rows_of(replace(block, best="column"), finished)) == 1
 
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from committed import FULL_SCALE, Reference
 
-from chainer_jo.reproduction.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN
+from chainer_jo.reproduction.claims.claim import DECIDED, NOT_RUN
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.claims_page import bounded, on_premise, summary
@@ -129,10 +129,10 @@ def verdict_counts(found: Sequence[Reference], folder: str) -> str:
     for r in (r for r in found if r.claims):
         for form, claims in (("paper's words", r.claims), ("our bounds", bounded(r.claims))):
             count = Counter(claim["verdict"] for claim in claims)
-            decided = [count[verdict] for verdict in (HOLDS, IN_PART, DOES_NOT_HOLD)]
+            decided = [count[verdict] for verdict in DECIDED]
             left = len(claims) - sum(decided) - count[NOT_RUN]
             cells = [*map(str, (*decided, left, count[NOT_RUN]))]
-            for i, verdict in enumerate((HOLDS, IN_PART, DOES_NOT_HOLD)):
+            for i, verdict in enumerate(DECIDED):
                 resting = sum(on_premise(c) for c in claims if c["verdict"] == verdict)
                 cells[i] += f" ({resting} on a premise)" * bool(resting)
             share = summary(claims).split("; ")[1].replace(" comparisons", "")

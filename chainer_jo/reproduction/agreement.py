@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +29,7 @@ TYPICAL_WEIGHT = 2
 
 WITHIN, DIFFERS = "within scatter", "differs"
 UNFINISHED, NO_REFERENCE, TOO_FEW = "not finished here", "no reference", "too few trials"
+VERDICTS = (WITHIN, DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
 MEAN = "mean of all cells"
 
 _UNKNOWN_SEEDS = itertools.count(-1, -1)
@@ -37,13 +37,8 @@ _UNKNOWN_SEEDS = itertools.count(-1, -1)
 
 @dataclass(frozen=True)
 class Pair:
-    """One cell here and in the reference.
-
-    Parameters
-    ----------
-    unit : cells of one unit are compared by a common typical scatter.
-    reference : without numbers if the reference has no such cell.
-    """
+    """One cell here and in the reference, without numbers if the reference has no such cell. Cells
+    of one ``unit`` are compared by a common typical scatter."""
 
     table: str
     cell: str
@@ -89,10 +84,8 @@ class Comparison:
 
 
 def read_pairs(here: Path, reference: Path) -> list[Pair]:
-    """The cells of every table in the folder ``here``, each with the one in ``reference``.
-
-    Raises UserError if there is no table here, no reference at all, or they are of different data.
-    """
+    """The cells of every table in the folder ``here``, each with the one in ``reference``. Raises
+    UserError if there is no table here, no reference at all, or they are of different data."""
     ours, theirs = _tables(here), _tables(reference)
     if not ours:
         raise UserError(f"{here}: no tables, expected the output of the scripts in reproduce/")
@@ -177,7 +170,10 @@ def compare_pairs(pairs: Sequence[Pair]) -> list[Comparison]:
             "nothing to compare: expected a cell with a finished trial on both sides and two on "
             "one of them"
         )
-    typical = _typical_variances(compared)
+    typical = {
+        unit: statistics.median(p.squares / p.degrees for p in compared if p.unit == unit)
+        for unit in {pair.unit for pair in compared}
+    }
     for table in dict.fromkeys(pair.table for pair in compared):
         compared += _mean([p for p in compared if p.table == table], typical)
     comparisons = [_without_numbers(pair) for pair in pairs if not pair.comparable]
@@ -234,11 +230,3 @@ def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
         for side in ("here", "reference")
     )
     return [Pair(usable[0].table, MEAN, MEAN, *(Trials(dict(enumerate(s))) for s in sides))]
-
-
-def _typical_variances(pairs: Iterable[Pair]) -> dict[str, float]:
-    """The median of the cells' variances, by unit."""
-    by_unit = defaultdict(list)
-    for pair in pairs:
-        by_unit[pair.unit].append(pair.squares / pair.degrees)
-    return {unit: statistics.median(variances) for unit, variances in by_unit.items()}

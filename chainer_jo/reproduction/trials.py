@@ -17,18 +17,12 @@ EQUAL = 1e-6
 
 @dataclass(frozen=True)
 class Trials:
-    """One number per trial and their mean; or one number for all trials.
+    """Numbers by the trial's seed and their mean; or a ``constant`` for all trials, see `of_all`.
 
     The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
-    that every operand has; what one side diverged in has diverged. A number for all trials, such as
-    one that the paper quotes, goes with any of them and has no scatter.
-
-    Parameters
-    ----------
-    numbers : by the trial's seed.
-    planned : how many trials there are to be.
-    empty : trials that have finished with nothing to count.
-    constant : the one number for all trials, see `Trials.of_all`; without ``numbers`` then.
+    that every operand has; what one side diverged in has diverged. A constant, such as a number
+    that the paper quotes, goes with any trial and has no scatter. ``empty`` trials of those
+    ``planned`` have finished with nothing to count.
     """
 
     numbers: Mapping[int, float | None]
@@ -125,9 +119,9 @@ class Trials:
         if not self.finished:
             return diverged.strip(" ()")
         if self.constant is not None:
-            return _show(self.constant)
+            return alike(self.constant)[0]
         if self.std is None:
-            return f"{_show(self.mean)} (1 trial){diverged}"
+            return f"{alike(self.mean)[0]} (1 trial){diverged}"
         return " ± ".join(alike(self.mean, self.std)) + diverged
 
 
@@ -154,7 +148,3 @@ def alike(*numbers: float) -> list[str]:
     largest = max(map(abs, numbers))
     digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
     return [f"{number:.{digits}f}" for number in numbers]
-
-
-def _show(number: float) -> str:
-    return alike(number)[0]

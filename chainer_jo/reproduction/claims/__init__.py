@@ -4,7 +4,7 @@
 
     for claim in CLAIMS:
         verdict = claim.decide(results)
-        print(claim.place, claim.statement, verdict.label, verdict.reason, sep="\\n")
+        print(claim.place, claim.statement, verdict.label, *verdict.tally, sep="\\n")
 
 `decision` defines the rule for one comparison and for all comparisons of a claim.
 """

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Protocol
 
@@ -24,6 +24,7 @@ VERDICTS = (
     HOLDS, IN_PART, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
     UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN,
 )  # fmt: skip
+DECIDED = (HOLDS, IN_PART, DOES_NOT_HOLD)
 """`IN_PART`: a comparison refutes the claim, but most support it. `PREMISE`: the claim holds, but
 the preset was chosen to make it hold, so it is an assumption and not a result."""
 
@@ -96,11 +97,8 @@ class Verdict:
 
     ``outcomes`` has one outcome of `decision` per finding, corrected for their number. `verdict`
     tests in this order: a premise is not met; a comparison refutes the claim; a comparison is open
-    (the verdict names the comparison that lacks most); all comparisons support the claim.
-
-    A refuted claim holds in part if more than half of its comparisons support it, premises left
-    out. One of two is not more than half, so a claim of two comparisons never holds in part.
-
+    (the verdict names the comparison that lacks most); all comparisons support the claim. A refuted
+    claim holds in part if more than half of its comparisons support it, premises left out.
     ``chosen``: the preset was chosen so that the claim holds.
     """
 
@@ -256,15 +254,10 @@ class Claim:
 
     def decide(self, results: Results) -> Verdict:
         """The verdict over `results` in the paper's words."""
-        return self._verdict(results, self.findings)
+        findings = tuple(self.findings(results))
+        outcomes = tuple(decision.holm_outcomes(findings))
+        return Verdict(findings, outcomes, chosen=self.id in results.premises)
 
     def decide_with_bounds(self, results: Results) -> Verdict | None:
         """The verdict in our stricter form; None where there is one form only."""
-        return self.bounds and self._verdict(results, self.bounds)
-
-    def _verdict(
-        self, results: Results, compare: Callable[[Results], Iterable[Finding]]
-    ) -> Verdict:
-        findings = tuple(compare(results))
-        outcomes = tuple(decision.holm_outcomes(findings))
-        return Verdict(findings, outcomes, chosen=self.id in results.premises)
+        return self.bounds and replace(self, findings=self.bounds).decide(results)

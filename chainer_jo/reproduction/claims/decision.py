@@ -56,7 +56,7 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison, which tests that `a` is more than `by` above `b`.
+    """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below.
 
     Parameters
     ----------
@@ -167,19 +167,9 @@ class Finding:
         return f"{mean} {self.difference_unit} ({within})"
 
 
-def exceeds(
-    compared: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
-) -> Finding:
-    """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below."""
-    return Finding(compared, a, b, by, ties, unit=unit)
-
-
 def not_inferior(compared: str, a: Trials, b: Trials) -> Finding:
-    """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`.
-
-    A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
-    there are trials enough to tell.
-    """
+    """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`. A loss of `NOTABLE`
+    passes in one case of 40, whatever the scatter."""
     return Finding(compared, a, b, by=-NOTABLE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from chainer_jo.reproduction.claims.claim import Claim, Results
-from chainer_jo.reproduction.claims.decision import NOTABLE, POINTS, Finding, exceeds, not_inferior
+from chainer_jo.reproduction.claims.decision import NOTABLE, POINTS, Finding, not_inferior
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.paper.printed import SensitivityTable
 from chainer_jo.reproduction.trials import Trials
@@ -21,9 +21,8 @@ def _others_do_well(results: Results, table: SensitivityTable) -> Iterator[Findi
     """The values at which the paper loses at most `NOTABLE` points versus the chosen value."""
     for parameter, chosen in table.chosen.items():
         at_chosen = _value(results, table, parameter, chosen)
-        printed = table.cell(parameter=parameter, value=chosen)
         for value in table.keys("value", parameter=parameter):
-            loss = printed - table.cell(parameter=parameter, value=value)
+            loss = table.cells[parameter, chosen] - table.cells[parameter, value]
             if value != chosen and loss <= NOTABLE:
                 at_value = _value(results, table, parameter, value)
                 yield not_inferior(f"{parameter} {value} versus {chosen}", at_value, at_chosen)
@@ -37,7 +36,7 @@ def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
     noisier, cleaner = tables.TABLE8, tables.TABLE9
     rates = f"r = {noisier.noise_rate} versus {cleaner.noise_rate}"
     compared = f"gain from lr {LOW_RATE} to {HIGH_RATE}, {rates}"
-    yield exceeds(compared, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
+    yield Finding(compared, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
 
 
 def _start(results: Results, table: SensitivityTable) -> Iterator[Finding]:
@@ -45,7 +44,7 @@ def _start(results: Results, table: SensitivityTable) -> Iterator[Finding]:
     chosen = table.chosen["start_epoch"]
     reference = _value(results, table, "start_epoch", chosen)
     first = _value(results, table, "start_epoch", at_once)
-    yield exceeds(f"start at {chosen} versus {at_once}", reference, first, by=NOTABLE)
+    yield Finding(f"start at {chosen} versus {at_once}", reference, first, by=NOTABLE)
     for epoch in later:
         if epoch != chosen:
             value = _value(results, table, "start_epoch", epoch)

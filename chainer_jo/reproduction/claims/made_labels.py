@@ -5,7 +5,7 @@ from functools import partial
 
 from chainer_jo.reproduction.claims import phases
 from chainer_jo.reproduction.claims.claim import Claim, Results
-from chainer_jo.reproduction.claims.decision import NOTABLE, POINTS, Finding, exceeds
+from chainer_jo.reproduction.claims.decision import NOTABLE, POINTS, Finding
 from chainer_jo.reproduction.claims.memorization import LOSS
 from chainer_jo.reproduction.paper.settings import FIGURES_5_6_NOISE_RATES
 from chainer_jo.reproduction.trials import Trials
@@ -37,7 +37,7 @@ def _lower_loss(results: Results) -> Iterator[Finding]:
     compared = f"label accuracy, {LESS_NOISY} versus pseudo"
     yield Finding(compared, right, _right(results, "pseudo"), ties=True, premise=True)
     pseudo = _loss(results, "pseudo")
-    yield exceeds(f"loss, {LESS_NOISY} versus pseudo", loss, pseudo, unit=LOSS)
+    yield Finding(f"loss, {LESS_NOISY} versus pseudo", loss, pseudo, unit=LOSS)
 
 
 def _gain(results: Results, labels: str) -> Trials:
@@ -49,14 +49,14 @@ def _updated_less(results: Results) -> Iterator[Finding]:
     for labels in (LESS_NOISY, NOISIER):
         compared = f"gain in label accuracy, {labels} versus pseudo"
         gains = _gain(results, labels), _gain(results, "pseudo")
-        yield exceeds(compared, *gains, ties=True, unit=POINTS)
+        yield Finding(compared, *gains, ties=True, unit=POINTS)
 
 
 def _hardly_updated(results: Results) -> Iterator[Finding]:
     yield from _updated_less(results)
     few = Trials.of_all(NOTABLE)
     compared = f"gain in label accuracy, {NOTABLE:g} points versus pseudo"
-    yield exceeds(compared, few, _gain(results, "pseudo"), unit=POINTS)
+    yield Finding(compared, few, _gain(results, "pseudo"), unit=POINTS)
 
 
 def _lower_accuracy(results: Results, stage: str = "initial") -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def _lower_accuracy(results: Results, stage: str = "initial") -> Iterator[Findin
     yield Finding(compared, right, _right(results, NOISIER), ties=True, premise=True)
     symmetric, pseudo = (_accuracy(results, labels, stage) for labels in (NOISIER, "pseudo"))
     compared = f"test accuracy, {NOISIER} versus pseudo{', updated' * (stage == 'updated')}"
-    yield exceeds(compared, symmetric, pseudo, ties=True)
+    yield Finding(compared, symmetric, pseudo, ties=True)
 
 
 def _follows_the_truth(results: Results, share: float = 1.0) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def _follows_the_truth(results: Results, share: float = 1.0) -> Iterator[Finding
             initial = abs(_loss(results, labels, "initial", loss) - truth) * share
             updated = abs(_loss(results, labels, "updated", loss) - truth)
             compared = f"{labels}, {of} from initial to true labels' loss"
-            yield exceeds(
+            yield Finding(
                 f"{compared} versus distance when updated, {name}", initial, updated, unit=LOSS
             )
 
@@ -86,7 +86,7 @@ def _truth_is_better(results: Results) -> Iterator[Finding]:
     for labels in NOISY:
         updated = _accuracy(results, labels, "updated")
         compared = f"test accuracy, ground truth versus updated {labels}"
-        yield exceeds(compared, truth, updated, ties=True)
+        yield Finding(compared, truth, updated, ties=True)
 
 
 CLAIMS = [

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from chainer_jo.reproduction.claims import phases
 from chainer_jo.reproduction.claims.claim import Claim, Results
-from chainer_jo.reproduction.claims.decision import NOTABLE, Finding, exceeds, not_inferior
+from chainer_jo.reproduction.claims.decision import NOTABLE, Finding, not_inferior
 from chainer_jo.reproduction.claims.methods import MEMORISED
 from chainer_jo.reproduction.paper.settings import FIGURE2_LEARNING_RATES
 from chainer_jo.reproduction.paper.tables import TABLE1
@@ -36,18 +36,18 @@ def noise_entropy(rate: float) -> float:
 def _low_rate_decreases(results: Results) -> Iterator[Finding]:
     accuracy = results.curve("figure2", learning_rate=_LOW)
     early, late = phases.second_quarter(accuracy), phases.end(accuracy)
-    yield exceeds(f"lr = {_LOW}, second quarter versus end", early, late, ties=True)
+    yield Finding(f"lr = {_LOW}, second quarter versus end", early, late, ties=True)
 
 
 def _low_rate_falls(results: Results) -> Iterator[Finding]:
     accuracy = results.curve("figure2", learning_rate=_LOW)
     compared = f"lr = {_LOW}, peak versus end"
-    yield exceeds(compared, phases.peak(accuracy), phases.end(accuracy), by=NOTABLE)
+    yield Finding(compared, phases.peak(accuracy), phases.end(accuracy), by=NOTABLE)
 
 
 def _high_rate_ends_higher(results: Results) -> Iterator[Finding]:
     high, low = (phases.end(results.curve("figure2", learning_rate=r)) for r in (_HIGH, _LOW))
-    yield exceeds(f"end, lr = {_HIGH} versus {_LOW}", high, low, ties=True)
+    yield Finding(f"end, lr = {_HIGH} versus {_LOW}", high, low, ties=True)
 
 
 def _high_rate_keeps(results: Results) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _fits(results: Results) -> Iterator[Finding]:
         loss = results.curve("figure3", noise_rate=rate)
         limit = phases.start(loss) * CLOSE_TO_ZERO
         compared = f"r = {rate}, a tenth of the first loss versus the last"
-        yield exceeds(compared, limit, phases.end(loss), unit=LOSS)
+        yield Finding(compared, limit, phases.end(loss), unit=LOSS)
 
 
 def _loss_rises(results: Results, by: float = 0.0) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def _loss_rises(results: Results, by: float = 0.0) -> Iterator[Finding]:
     }
     for lower, higher in pairwise(NOISE_RATES):
         compared = f"loss at r = {higher} versus {lower}"
-        yield exceeds(compared, loss[higher], loss[lower], by=by, unit=LOSS)
+        yield Finding(compared, loss[higher], loss[lower], by=by, unit=LOSS)
 
 
 def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
         if rate > 0:
             loss = phases.before_drop(results.curve("figure3", noise_rate=rate), schedule)
             compared = f"r = {rate}, loss before the drop versus the entropy of the noise"
-            yield exceeds(compared, loss, Trials.of_all(noise_entropy(rate)), unit=LOSS)
+            yield Finding(compared, loss, Trials.of_all(noise_entropy(rate)), unit=LOSS)
 
 
 FITTED = "every-noise-is-fitted"

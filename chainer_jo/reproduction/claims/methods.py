@@ -9,7 +9,6 @@ from chainer_jo.reproduction.claims.decision import (
     NOTABLE,
     POINTS,
     Finding,
-    exceeds,
     not_inferior,
     on_average,
 )
@@ -58,7 +57,7 @@ def _noise_degrades(results: Results) -> Iterator[Finding]:
     }
     clean = accuracy.pop(0)
     for rate, noisy in accuracy.items():
-        yield exceeds(f"r = 0 versus {rate}", clean, noisy, ties=True)
+        yield Finding(f"r = 0 versus {rate}", clean, noisy, ties=True)
 
 
 def _loss_misleads(results: Results) -> Iterator[Finding]:
@@ -66,7 +65,7 @@ def _loss_misleads(results: Results) -> Iterator[Finding]:
         curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
         accuracy, loss = curve(), curve(logged="cross_entropy")
         compared = f"r = {rate}, peak versus epoch of the lowest training loss"
-        yield exceeds(compared, phases.peak(accuracy), phases.at_lowest(accuracy, loss), by=NOTABLE)
+        yield Finding(compared, phases.peak(accuracy), phases.at_lowest(accuracy, loss), by=NOTABLE)
 
 
 def _corrects(results: Results) -> Iterator[Finding]:
@@ -75,7 +74,7 @@ def _corrects(results: Results) -> Iterator[Finding]:
             ours = _cell(results, table, "joint", "last", "recovery", rate)
             at_first = _cell(results, table, "noisy_labels", "initial", "recovery", rate)
             compared = f"{noise}, r = {rate}, label accuracy after versus before"
-            yield exceeds(compared, ours, at_first, ties=True)
+            yield Finding(compared, ours, at_first, ties=True)
 
 
 def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
@@ -84,7 +83,7 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
         accuracy = results.curve(table, method=method, noise_rate=rate)
         after = phases.after_drop(accuracy, schedule)
         compared = f"r = {rate}, after the drop versus end"
-        yield exceeds(compared, after, phases.end(accuracy), ties=True)
+        yield Finding(compared, after, phases.end(accuracy), ties=True)
 
 
 def _fits_noise(results: Results) -> Iterator[Finding]:
@@ -95,7 +94,7 @@ def _fits_noise(results: Results) -> Iterator[Finding]:
         )
         at_drop, before = phases.rises_at_drop(predicted, schedule)
         compared = f"r = {rate}, rise of noisy labels predicted, at versus before the drop"
-        yield exceeds(compared, at_drop, before, unit=POINTS)
+        yield Finding(compared, at_drop, before, unit=POINTS)
 
 
 def _ends_higher(results: Results, table: str) -> Iterator[Finding]:
@@ -104,7 +103,7 @@ def _ends_higher(results: Results, table: str) -> Iterator[Finding]:
             phases.end(results.curve(table, method=method, noise_rate=rate))
             for method in ("joint", "cross_entropy")
         )
-        yield exceeds(f"r = {rate}, end, ours versus cross entropy", ours, others, ties=True)
+        yield Finding(f"r = {rate}, end, ours versus cross entropy", ours, others, ties=True)
 
 
 def _keeps(results: Results, table: str) -> Iterator[Finding]:
@@ -132,7 +131,7 @@ def _gains_least(results: Results) -> Iterator[Finding]:
     for rate in _noise_rates("table2"):
         if rate != LEAST_GAIN_NOISE_RATE:
             compared = f"gain at r = {rate} versus {LEAST_GAIN_NOISE_RATE}"
-            yield exceeds(compared, _gain(results, rate), hardest, ties=True, unit=POINTS)
+            yield Finding(compared, _gain(results, rate), hardest, ties=True, unit=POINTS)
 
 
 def _exchanged_classes(results: Results) -> Iterator[Finding]:
@@ -141,16 +140,16 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
 
     *_, lower_rate, rate = _noise_rates("table2")
     exchanged, other = accuracy("exchanged", rate), accuracy("other", rate)
-    yield exceeds(f"r = {rate}, other classes versus cat and dog", other, exchanged, ties=True)
+    yield Finding(f"r = {rate}, other classes versus cat and dog", other, exchanged, ties=True)
     losses = accuracy("exchanged", lower_rate) - exchanged, accuracy("other", lower_rate) - other
     compared = f"loss from r = {lower_rate} to {rate}, cat and dog versus other classes"
-    yield exceeds(compared, *losses, ties=True, unit=POINTS)
+    yield Finding(compared, *losses, ties=True, unit=POINTS)
 
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:
     ours = results.trials("table3", method="joint", score="last", accuracy="test")
-    quoted = Trials.of_all(tables.TABLE3.cell(method="forward", score="quoted"))
-    yield exceeds("ours versus Forward, as quoted (#2)", ours, quoted, ties=True)
+    quoted = Trials.of_all(tables.TABLE3.cells["forward", "quoted"])
+    yield Finding("ours versus Forward, as quoted (#2)", ours, quoted, ties=True)
 
 
 _AFTER_DROP = (

@@ -25,23 +25,22 @@ def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> 
     )
 
 
-def _mean(curves: Curves, start: int, stop: int) -> Trials:
-    return _each(curves, lambda curve: sum(curve[start:stop]) / (stop - start), stop)
+def _mean(values: Curve) -> float:
+    return sum(values) / len(values)
+
+
+def _between(curves: Curves, start: int, stop: int) -> Trials:
+    return _each(curves, lambda curve: _mean(curve[start:stop]), stop)
 
 
 def end(curves: Curves) -> Trials:
     """The mean of the last twentieth of the epochs."""
-    return _each(curves, lambda curve: sum(curve[-twentieth(len(curve)) :]) / twentieth(len(curve)))
+    return _each(curves, lambda curve: _mean(curve[-twentieth(len(curve)) :]))
 
 
 def second_quarter(curves: Curves) -> Trials:
     """The mean of the second quarter of the epochs."""
-
-    def mean(curve: Curve) -> float:
-        quarter = curve[len(curve) // 4 : len(curve) // 2]
-        return sum(quarter) / len(quarter)
-
-    return _each(curves, mean, 4)
+    return _each(curves, lambda curve: _mean(curve[len(curve) // 4 : len(curve) // 2]), 4)
 
 
 def start(curves: Curves) -> Trials:
@@ -56,7 +55,7 @@ def peak(curves: Curves) -> Trials:
 
     def means(curve: Curve) -> list[float]:
         span = twentieth(len(curve))
-        return [sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1)]
+        return [_mean(curve[i : i + span]) for i in range(len(curve) - span + 1)]
 
     by_trial = {trial: means(curve) for trial, curve in curves.items() if curve}
 
@@ -78,13 +77,13 @@ def at_lowest(curves: Curves, losses: Curves) -> Trials:
 def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     """The mean of the later half of the epochs before the first division of the learning rate."""
     drop = schedule[1][0]
-    return _mean(curves, drop // 2, drop)
+    return _between(curves, drop // 2, drop)
 
 
 def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     """The mean of the twentieth of the epochs after the first division of the learning rate."""
     epochs, (drop, *_) = schedule
-    return _mean(curves, drop, drop + twentieth(epochs))
+    return _between(curves, drop, drop + twentieth(epochs))
 
 
 def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
@@ -93,7 +92,7 @@ def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[
     epochs, (drop, *_) = schedule
     span = twentieth(epochs)
     earlier, before, after = (
-        _mean(curves, drop + start * span, drop + (start + 1) * span) for start in (-2, -1, 0)
+        _between(curves, drop + start * span, drop + (start + 1) * span) for start in (-2, -1, 0)
     )
     return after - before, before - earlier
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from chainer_jo.reproduction.claims import phases
 from chainer_jo.reproduction.claims.claim import Claim, Results
-from chainer_jo.reproduction.claims.decision import TIE, Finding, exceeds
+from chainer_jo.reproduction.claims.decision import TIE, Finding
 from chainer_jo.reproduction.paper.settings import FIGURE4_BEST_TOP, FIGURE4_TOPS
 from chainer_jo.reproduction.paper.tables import TABLE12, TABLE13
 from chainer_jo.reproduction.trials import Trials
@@ -26,33 +26,20 @@ def _faster(results: Results) -> Iterator[Finding]:
         level = phases.end(hard) - Trials.of_all(NEAR_POINTS)
         compared = f"epochs to {NEAR_POINTS:g} point below the end of {rule}, {rule} versus soft"
         theirs, ours = (phases.epochs_until(curve, level) for curve in (hard, soft))
-        yield exceeds(compared, theirs, ours, unit="epochs")
-
-
-def _better_recovery(results: Results) -> Iterator[Finding]:
-    soft = _last(results, "soft", "recovery")
-    for rule in HARD_RULES:
-        hard = _last(results, rule, "recovery")
-        yield exceeds(f"label accuracy, soft versus {rule}", soft, hard, ties=True)
+        yield Finding(compared, theirs, ours, unit="epochs")
 
 
 def _last(results: Results, rule: str, accuracy: str) -> Trials:
     return results.trials("figure4", rule=rule, accuracy=accuracy)
 
 
-def _best_hard_rule(results: Results) -> Iterator[Finding]:
-    best = _last(results, BEST_HARD_RULE, "test")
-    for rule in HARD_RULES:
-        if rule != BEST_HARD_RULE:
-            compared = f"test, {BEST_HARD_RULE} versus {rule}"
-            yield exceeds(compared, best, _last(results, rule, "test"), ties=True)
-
-
-def _better_test(results: Results) -> Iterator[Finding]:
-    soft = _last(results, "soft", "test")
-    for rule in HARD_RULES:
-        compared = f"test, soft versus {rule}"
-        yield exceeds(compared, soft, _last(results, rule, "test"), ties=True)
+def _better(results: Results, rule: str, accuracy: str) -> Iterator[Finding]:
+    """A rule versus every other rule of hard labels."""
+    name = {"test": "test", "recovery": "label accuracy"}[accuracy]
+    for other in HARD_RULES:
+        if other != rule:
+            sides = _last(results, rule, accuracy), _last(results, other, accuracy)
+            yield Finding(f"{name}, {rule} versus {other}", *sides, ties=True)
 
 
 def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
@@ -64,7 +51,7 @@ def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
     ):
         yield Finding(f"{compared}, {names}", a, b, by=-TIE, premise=True)
     soft, hard = (_last(results, rule, "test") for rule in ("soft", BEST_HARD_RULE))
-    yield exceeds(f"test, soft versus {BEST_HARD_RULE}", soft, hard, ties=True)
+    yield Finding(f"test, soft versus {BEST_HARD_RULE}", soft, hard, ties=True)
 
 
 def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Trials]]]:
@@ -78,14 +65,14 @@ def _sure_is_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         surest = next(iter(accuracy))
         compared = f"{table}, p in {surest} versus almost correct"
-        yield exceeds(compared, accuracy[surest], Trials.of_all(ALMOST_CORRECT))
+        yield Finding(compared, accuracy[surest], Trials.of_all(ALMOST_CORRECT))
 
 
 def _less_sure_is_less_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         for surer, range_ in itertools.pairwise(accuracy):
             compared = f"{table}, p in {surer} versus {range_}"
-            yield exceeds(compared, accuracy[surer], accuracy[range_], ties=True)
+            yield Finding(compared, accuracy[surer], accuracy[range_], ties=True)
 
 
 CLAIMS = [
@@ -104,7 +91,7 @@ CLAIMS = [
         "Section 5.4",
         "Soft labels end with a better label accuracy than every kind of hard labels.",
         "Label accuracy at the end, soft labels versus every hard-label method.",
-        _better_recovery,
+        partial(_better, rule="soft", accuracy="recovery"),
         ("figure4",),
     ),
     Claim(
@@ -112,7 +99,7 @@ CLAIMS = [
         "Section 5.4",
         "The best hard-label method updates 500 labels an epoch.",
         "Test accuracy of the second step, top 500 versus every other hard-label method.",
-        _best_hard_rule,
+        partial(_better, rule=BEST_HARD_RULE, accuracy="test"),
         ("figure4",),
         own_images=True,
     ),
@@ -121,7 +108,7 @@ CLAIMS = [
         "Section 4.1",
         "Soft labels perform better than hard labels.",
         "Test accuracy of the second step, soft labels versus every hard-label method.",
-        _better_test,
+        partial(_better, rule="soft", accuracy="test"),
         ("figure4",),
     ),
     Claim(

@@ -11,15 +11,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.command_line import exit_codes, folders_parser, print_safely
 from chainer_jo.reproduction import agreement
-from chainer_jo.reproduction.agreement import (
-    DIFFERS,
-    NO_REFERENCE,
-    TOO_FEW,
-    UNFINISHED,
-    WITHIN,
-    Comparison,
-    in_words,
-)
+from chainer_jo.reproduction.agreement import DIFFERS, WITHIN, Comparison, in_words
 from chainer_jo.reproduction.experiments.experiment import PRECISIONS
 from chainer_jo.text import aligned, counted
 
@@ -35,9 +27,7 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 def compare(description: str, argv: list[str] | None = None) -> bool:
     """Prints the cells that differ and one verdict; returns True if all compared cells agree.
-
-    Raises UserError if there is nothing to compare.
-    """
+    Raises UserError if there is nothing to compare."""
     parser = folders_parser(description, results="results", reference="results/reference")
     parser.add_argument("--all", action="store_true", help="show also cells that agree")
     flags = parser.parse_args(argv)
@@ -83,7 +73,7 @@ def _table(comparisons: Sequence[Comparison]) -> list[str]:
         pair = j.pair
         rows.append([
             f"{pair.table}, {pair.cell}", in_words(pair.here),
-            in_words(pair.reference) if pair.reference else "-",
+            in_words(pair.reference),
             f"{pair.difference:+.1f}" if pair.comparable else "",
             f"{j.limit:.1f}" if j.limit is not None else "", j.verdict,
         ])  # fmt: skip
@@ -92,7 +82,7 @@ def _table(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _counts(comparisons: Sequence[Comparison]) -> list[str]:
     """One line per table: the number of cells with each verdict, each cell in one column."""
-    verdicts = (SAME, WITHIN, DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
+    verdicts = (SAME, *agreement.VERDICTS)
     rows = [["cells", *verdicts]]
     for table in dict.fromkeys(j.pair.table for j in comparisons):
         cells = [j for j in comparisons if j.pair.table == table and j.pair.unit != agreement.MEAN]
@@ -112,7 +102,7 @@ def _verdict(comparisons: Sequence[Comparison]) -> list[str]:
     if apart:
         lines.append(f"DIFFERS: {len(apart)} of {len(compared)} numbers ({of}) differ.")
         most = max(len(j.pair.here.finished) for j in comparisons)
-        if most < max(len(j.pair.reference.finished) for j in comparisons if j.pair.reference):
+        if most < max(len(j.pair.reference.finished) for j in comparisons):
             lines.append(
                 "A single trial can be an outlier; more trials (--trials) reveal a true difference."
             )

@@ -4,7 +4,7 @@
 text::
 
     >>> from chainer_jo.reproduction.paper import settings, tables
-    >>> tables.TABLE1.value(method="joint", score="last", accuracy="test", noise_rate=0.5)
+    >>> tables.TABLE1.cells["joint", "last", "test", 0.5]
     89.8
     >>> tables.TABLE6.chosen["alpha"], settings.CIFAR_SECOND_STEP.drops
     (0.8, (40, 80))

@@ -1,24 +1,21 @@
 """A printed table as data: numbers looked up by the names of their row and column."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, NamedTuple
 
 Key = str | int | float
-Keys = tuple[Key, ...]
+Keys = tuple[Any, ...]
 Number = int | float
-NumberName = Literal["noise_rate", "value"]
-WordName = Literal["accuracy", "method", "parameter", "quantity", "range", "score"]
 
 
 @dataclass(frozen=True)
 class PrintedTable:
     """The numbers of one table of the paper; ``caption`` describes them in our words.
 
-    ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
-    "accuracy", "noise_rate")``; ``cells`` maps a tuple of keys, in that order, to the number
-    printed there; ``bold`` holds the keys of the cells printed in bold. Accuracies are in percent,
-    noise rates are fractions. Cells keep the paper's order: row by row, from left to right.
+    ``cells`` maps a tuple of keys to the number printed there, in the paper's order; ``names`` are
+    the names of these keys, such as ``("method", "score", "accuracy", "noise_rate")``; ``bold``
+    holds the keys of the cells printed in bold. Accuracies are in percent, noise rates fractions.
     """
 
     number: int
@@ -27,25 +24,6 @@ class PrintedTable:
     cells: Mapping[Keys, Number]
     bold: frozenset[Keys] = frozenset()
 
-    def cell(self, **keys: Key) -> Number:
-        """The number printed at `keys`; KeyError where the paper prints none, and as in `value`."""
-        return self.cells[self._ordered(keys)]
-
-    def value(self, **keys: Key) -> Number | None:
-        """The number printed at `keys`, or None where the paper prints none.
-
-        Raises KeyError if `keys` are not exactly the table's `names`.
-        """
-        return self.cells.get(self._ordered(keys))
-
-    def is_bold(self, **keys: Key) -> bool:
-        """True if the number at `keys` is printed in bold; KeyError as in `value`."""
-        return self._ordered(keys) in self.bold
-
-    @overload
-    def keys(self, name: NumberName, **given: Key) -> tuple[Number, ...]: ...
-    @overload
-    def keys(self, name: WordName, **given: Key) -> tuple[str, ...]: ...
     def keys(self, name: str, **given: Key) -> tuple[Any, ...]:
         """The values of the key `name`, in the paper's order, among the cells where `given` hold;
         KeyError for other names than the table's."""
@@ -53,21 +31,11 @@ class PrintedTable:
         values = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
         return tuple(dict.fromkeys(values))
 
-    def _ordered(self, keys: Mapping[str, Key]) -> Keys:
-        if set(keys) != set(self.names):
-            raise KeyError(
-                f"Table {self.number} is addressed by {self.names}, not by {tuple(keys)}"
-            )
-        return tuple(keys[name] for name in self.names)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SensitivityTable(PrintedTable):
-    """Validation accuracy (percent) as one parameter varies and the others stay (Tables 6 to 11).
-
-    Cells are addressed by ``parameter`` and ``value``. ``chosen`` maps each varied parameter to its
-    value in bold; ``fixed`` maps the parameters that the table never varies to their values.
-    """
+    """Validation accuracy (percent) by parameter and value, as the others stay (Tables 6 to 11).
+    ``chosen`` maps each varied parameter to its value in bold, ``fixed`` every other parameter."""
 
     noise: str
     noise_rate: float
@@ -79,32 +47,41 @@ class SensitivityTable(PrintedTable):
         return {**self.fixed, **{k: v for k, v in self.chosen.items() if k != parameter}}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a table drawn as text: head, blocks between bars, places of starred cells."""
+class Row(NamedTuple):
+    """One line of a table drawn as text: head, cells, and those of them that are starred."""
 
     head: str
-    blocks: tuple[tuple[str, ...], ...]
-    starred: frozenset[tuple[int, int]]
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return tuple(cell for block in self.blocks for cell in block)
+    cells: list[str]
+    starred: list[bool]
 
 
 def rows(text: str) -> Iterator[Row]:
     """Read a table drawn as text: per line ``head : cell *bold_cell ... | cell ...``."""
     for line in text.strip().splitlines():
         head, _, rest = line.partition(":")
-        words = [block.split() for block in rest.split("|")]
-        places = ((b, c) for b, block in enumerate(words) for c in range(len(block)))
-        starred = frozenset((b, c) for b, c in places if words[b][c][0] == "*")
-        blocks = tuple(tuple(word.lstrip("*") for word in block) for block in words)
-        yield Row(head.strip(), blocks, starred)
+        words = rest.replace("|", " ").split()
+        yield Row(head.strip(), [w.lstrip("*") for w in words], [w[0] == "*" for w in words])
 
 
 def number(text: str) -> Number:
-    """An int where the paper prints one, else a float; reads ``50k`` as well."""
-    if text.endswith("k"):
-        return 1000 * number(text[:-1])
+    """An int where the paper prints one, else a float."""
     return float(text) if "." in text else int(text)
+
+
+def printed_table(
+    table_number: int,
+    caption: str,
+    names: tuple[str, ...],
+    lines: Iterable[Row],
+    columns: Sequence[Keys],
+) -> PrintedTable:
+    """The table of these lines: a cell has the words of its line's head and its column as keys."""
+    cells: dict[Keys, Number] = {}
+    bold: set[Keys] = set()
+    for line in lines:
+        for column, cell, starred in zip(columns, line.cells, line.starred, strict=True):
+            keys = (*line.head.split(), *column)
+            cells[keys] = number(cell)
+            if starred:
+                bold.add(keys)
+    return PrintedTable(table_number, caption, names, cells, frozenset(bold))

@@ -29,10 +29,8 @@ class Sgd:
 
 @dataclass(frozen=True)
 class FirstStep:
-    """Training with label updates, at the end of each epoch from `start_epoch` (counted from 1) on.
-
-    New labels are the mean probabilities of the last `averaged_epochs` epochs, of all if None.
-    """
+    """Training with label updates, at the end of each epoch from `start_epoch` (counted from 1) on:
+    mean probabilities of the last `averaged_epochs` epochs, of all if None."""
 
     epochs: int
     start_epoch: int
@@ -95,8 +93,7 @@ def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParame
         return ASYMMETRIC_PARAMETERS
     if noise == "pseudo":
         return PSEUDO_PARAMETERS
-    if noise != "symmetric" or noise_rate not in tables.TABLE5.keys("noise_rate"):
+    cells = {name: n for (name, rate), n in tables.TABLE5.cells.items() if rate == noise_rate}
+    if noise != "symmetric" or not cells:
         raise KeyError(f"the paper has no hyper parameters for {noise} noise at rate {noise_rate}")
-    names = tables.TABLE5.keys("parameter")
-    cells = {name: tables.TABLE5.cell(parameter=name, noise_rate=noise_rate) for name in names}
-    return HyperParameters(**cells)
+    return HyperParameters(*cells.values())  # in the order of the table

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.grid import Number
 from chainer_jo.reproduction.trials import Trials
 
 Quantity = Callable[[RunStore, Experiment], float | None]
@@ -49,39 +48,29 @@ class Cell:
         """The numbers of the trials that have ended."""
         return trials(store, self.experiments, self.quantity)
 
-    def number(self, store: RunStore, best: bool = False, beside_paper: bool = True) -> Number:
-        """The number as printed, bold if it is the ``best``; ``beside_paper``: next to the paper's.
-        A number of one trial has no spread."""
+    def markdown(self, store: RunStore, best: bool = False, beside_paper: bool = False) -> str:
+        """``91.2 ± 0.3``, bold if it is the ``best``; ``beside_paper``: next to the paper's number
+        in brackets. ``…`` marks what is unfinished, ``–`` where there was nothing to count. Fewer
+        trials than planned are counted; a number of one trial has no spread."""
         ended = self.trials(store)
-        counted, mean, spread, state = len(ended.finished), "", "", []
+        counted, parts = len(ended.finished), []
         if counted:
-            mean = f"{ended.mean:.{self.digits}f}"
-            spread = "" if ended.std is None else f"± {ended.std:.{self.digits}f}"
+            parts.append(mean_and_spread(ended, self.digits))
         elif ended.empty:
-            state.append("–")
+            parts.append("–")
         if ended.diverged:
-            state.append(f"({ended.diverged} of {ended.planned} diverged)")
+            parts.append(f"({ended.diverged} of {ended.planned} diverged)")
         if not ended.complete and ended.done > 1:
-            state.append(f"({ended.done} of {ended.planned} trials …)")
+            parts.append(f"({ended.done} of {ended.planned} trials …)")
         elif not ended.complete and not counted:
-            state.append("…")
+            parts.append("…")
         elif ended.empty and counted:
-            state.append(f"({counted} of {ended.planned} trials)")
-        shown = beside_paper and self.paper is not None
-        paper = f"{self.paper:.{self.digits}f}" if shown else ""
-        return Number(mean, spread, " ".join(state), best, paper, self.paper_bold)
-
-
-@dataclass(frozen=True)
-class Difference(Cell):
-    """The number of ``experiments`` minus the number of the runs ``minus``, trial by trial."""
-
-    minus: Sequence[Experiment] = ()
-
-    def trials(self, store: RunStore) -> Trials:
-        runs = self.experiments, self.minus
-        of, minus = (trials(store, each, self.quantity) for each in runs)
-        return replace(of - minus, planned=len(self.experiments))
+            parts.append(f"({counted} of {ended.planned} trials)")
+        number = f"**{' '.join(parts)}**" if best else " ".join(parts)
+        if not beside_paper or self.paper is None:
+            return number
+        paper = f"{self.paper:.{self.digits}f}"
+        return f"{number} [**{paper}**]" if self.paper_bold else f"{number} [{paper}]"
 
 
 def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantity) -> Trials:
@@ -97,6 +86,12 @@ def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantit
         elif ended:
             empty += 1
     return Trials(numbers, len(experiments), empty)
+
+
+def mean_and_spread(ended: Trials, digits: int) -> str:
+    """``91.2 ± 0.3``; of one trial ``91.2``."""
+    spread = "" if ended.std is None else f" ± {ended.std:.{digits}f}"
+    return f"{ended.mean:.{digits}f}{spread}"
 
 
 def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:

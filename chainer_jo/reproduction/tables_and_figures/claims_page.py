@@ -10,24 +10,12 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.claims import GROUPS
 from chainer_jo.reproduction.claims import claim as paper
-from chainer_jo.reproduction.claims.claim import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    IN_PART,
-    NOT_RUN,
-    PREMISE,
-    UNDECIDED,
-)
 from chainer_jo.reproduction.claims.decision import REFUTES, SUPPORTS, Finding, decidable
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters, in_words, slug
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import (
-    Output,
-    Setting,
-    TableOrFigure,
-    write_all,
-)
+from chainer_jo.reproduction.tables_and_figures import output
+from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.trials import Trials
 
@@ -49,10 +37,10 @@ RULE = (
 AGAIN = "the file removed, so that it is written again"
 #: Columns of the overview and their verdicts.
 OVERVIEW = {
-    "holds": (HOLDS, PREMISE),
-    "in part": (IN_PART,),
-    "does not hold": (DOES_NOT_HOLD,),
-    "open": {*paper.VERDICTS} - {HOLDS, IN_PART, PREMISE, DOES_NOT_HOLD},
+    "holds": (paper.HOLDS, paper.PREMISE),
+    "in part": (paper.IN_PART,),
+    "does not hold": (paper.DOES_NOT_HOLD,),
+    "open": {*paper.VERDICTS} - {*paper.DECIDED, paper.PREMISE},
 }
 
 
@@ -92,18 +80,21 @@ class Claims(Output):
         verdicts = self.data(store, setting)
         if not verdicts:
             return []
-        run = [v for v in verdicts if v["verdict"] != NOT_RUN]
-        lines = [
-            "# Claims of the paper and verdicts of these runs", "",
-            f"{setting}; "
-            f"{len(verdicts)} claims.", "",
-            f"- In the paper's words: {summary(verdicts)}.",
-            f"- With our bounds where there are any: {summary(bounded(verdicts))}.", "",
-            *_overview(run), " ".join(filter(None, (RULE, power(run), one_image(self.study)))), "",
-            *(line for verdict in run for line in _section(verdict)),
-            *_not_run([v for v in verdicts if v["verdict"] == NOT_RUN]),
-        ]  # fmt: skip
-        return write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
+        run = [v for v in verdicts if v["verdict"] != paper.NOT_RUN]
+        unrun = [f"- {v['statement']} ({v['place']})" for v in verdicts if v not in run]
+        paragraphs = [
+            "# Claims of the paper and verdicts of these runs",
+            f"{setting}; {len(verdicts)} claims.",
+            f"- In the paper's words: {summary(verdicts)}.\n"
+            f"- With our bounds where there are any: {summary(bounded(verdicts))}.",
+            _overview(run),
+            " ".join(filter(None, (RULE, power(run), one_image(self.study)))),
+            *(paragraph for verdict in run for paragraph in _section(verdict)),
+            f"## {len(unrun)} claims without a run" if unrun else "",
+            "\n".join(unrun),
+        ]
+        text = "\n\n".join(filter(None, paragraphs)) + "\n"
+        return output.write_all(folder / self.name, {".md": text, ".json": verdicts})
 
 
 def read(folder: Path) -> list[dict]:
@@ -118,7 +109,7 @@ def read(folder: Path) -> list[dict]:
     return verdicts
 
 
-def _overview(verdicts: Sequence[dict]) -> list[str]:
+def _overview(verdicts: Sequence[dict]) -> str:
     """One line per group of claims, with a column for each kind of verdict."""
     lines = [f"| | {' | '.join(OVERVIEW)} |", "|---" * (len(OVERVIEW) + 1) + "|"]
     for group in dict.fromkeys(v["group"] for v in verdicts):
@@ -127,16 +118,15 @@ def _overview(verdicts: Sequence[dict]) -> list[str]:
             for those in OVERVIEW.values()
         ]
         lines.append(f"| {group} | {' | '.join(cells)} |")
-    return [*lines, ""] if verdicts else []
+    return "\n".join(lines) if verdicts else ""
 
 
 def _link(verdict: dict) -> str:
     """The claim's name, with the verdict where the column is not specific."""
-    decided = verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
-    note = "" if decided or more == UNDECIDED else f" ({more})"
-    if on_premise(verdict):
-        note = " (on a premise)"
+    if verdict["verdict"] in paper.DECIDED:
+        more = "on a premise" if verdict["rests_on"] else ""
+    note = f" ({more})" if more not in ("", paper.UNDECIDED) else ""
     return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
 
 
@@ -145,46 +135,31 @@ def _heading(verdict: dict) -> str:
 
 
 def _section(verdict: dict) -> list[str]:
-    """A claim with every comparison."""
-    lines = [
-        f"## {_heading(verdict)}", "",
-        f"{verdict['statement']} ({verdict['place']})", "",
-        f"Checked: {verdict['check']}", "",
-        f"{'; '.join([*verdict['tally'], *verdict['notes']])}.", "",
-        *_comparisons(verdict),
-    ]  # fmt: skip
-    if strict := verdict["bounded"]:
-        lines += [
-            f"**With our bound: {strict['label']}.** {strict['check']} "
-            f"{'; '.join(strict['tally'])}.", "",
-            *_comparisons(strict),
-        ]  # fmt: skip
-    return lines
-
-
-def _comparisons(verdict: dict) -> list[str]:
-    """Every comparison of a verdict, a line each."""
-    return [
-        *(
-            f"- {f['what']}: {'; '.join(dict.fromkeys((numbers(f), f['remark'])))}"
-            for f in verdict["findings"]
-        ),
-        "",
+    """A claim with every comparison, by paragraphs."""
+    paragraphs = [
+        f"## {_heading(verdict)}",
+        f"{verdict['statement']} ({verdict['place']})",
+        f"Checked: {verdict['check']}",
+        f"{'; '.join([*verdict['tally'], *verdict['notes']])}.",
+        _comparisons(verdict),
     ]
+    if strict := verdict["bounded"]:
+        tally = f"{strict['check']} {'; '.join(strict['tally'])}."
+        paragraphs += [f"**With our bound: {strict['label']}.** {tally}", _comparisons(strict)]
+    return paragraphs
+
+
+def _comparisons(verdict: dict) -> str:
+    """Every comparison of a verdict, a line each."""
+    return "\n".join(
+        f"- {f['what']}: {'; '.join(dict.fromkeys((numbers(f), f['remark'])))}"
+        for f in verdict["findings"]
+    )
 
 
 def numbers(finding: Mapping) -> str:
     """Both sides of a comparison in ``claims.json`` and their difference, in words."""
-    parts = finding["sides"], finding["difference_in_words"]
-    return ", difference ".join(filter(None, parts))
-
-
-def _not_run(verdicts: Sequence[dict]) -> list[str]:
-    """A list of the claims without a run."""
-    if not verdicts:
-        return []
-    listed = [f"- {v['statement']} ({v['place']})" for v in verdicts]
-    return [f"## {len(verdicts)} claims without a run", "", *listed, ""]
+    return ", difference ".join(filter(None, (finding["sides"], finding["difference_in_words"])))
 
 
 def one_image(study: Study) -> str:
@@ -223,14 +198,14 @@ def as_json(
     """A claim, its verdict and its comparisons with every number, and under "bounded" the same of
     our stricter form, if it has one. The claim rests on a premise if the claim that it needs does
     not have the verdict "holds" in ``verdicts``."""
-    needed = verdicts.get(claim.rests_on, HOLDS)
+    needed = verdicts.get(claim.rests_on, paper.HOLDS)
     notes = []
     if verdict.diverged:
         notes.append(f"up to {verdict.diverged} trials of a setting diverged and are left out")
     if claim.id in results.premises:
         preset = results.study.preset.name
         notes.append(f"{preset} was chosen so that this claim holds: an assumption, not a result")
-    if needed != HOLDS:
+    if needed != paper.HOLDS:
         notes.append(f"the claim rests on {in_words(claim.rests_on)}: {needed} here")
     features = results.study.features
     if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
@@ -243,7 +218,7 @@ def as_json(
         "statement": claim.statement,
         "check": claim.check,
         "shown_in": list(claim.shown_in),
-        "rests_on": "" if needed == HOLDS else claim.rests_on,
+        "rests_on": "" if needed == paper.HOLDS else claim.rests_on,
         "notes": notes,
         **_decided(verdict),
         "bounded": strict and {"check": claim.bounded_check, **_decided(strict)},
@@ -311,7 +286,7 @@ def summary(verdicts: Sequence[dict]) -> str:
         finding["outcome"]
         for verdict in verdicts
         for finding in verdict["findings"]
-        if verdict["verdict"] not in (PREMISE, paper.NO_PREMISE)
+        if verdict["verdict"] not in (paper.PREMISE, paper.NO_PREMISE)
         and not finding["premise"]
         and finding["chance"] is not None
     ]
@@ -322,7 +297,7 @@ def summary(verdicts: Sequence[dict]) -> str:
 
 def on_premise(verdict: dict) -> bool:
     """True for a claim that is decided either way and rests on a premise."""
-    return verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD) and bool(verdict["rests_on"])
+    return verdict["verdict"] in paper.DECIDED and bool(verdict["rests_on"])
 
 
 def bounded(verdicts: Sequence[dict]) -> list[dict]:

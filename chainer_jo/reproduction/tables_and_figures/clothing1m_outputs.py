@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 
 from chainer_jo.data.labelled_data import class_index
 from chainer_jo.reproduction.experiments.clothing1m_presets import Clothing1MStudy
@@ -22,39 +23,29 @@ NOTE = (
 
 def table3(study: Study) -> Table:
     """Test accuracy of the quoted methods, of cross entropy and of the joint method."""
-    trials = study.comparison_trials()
-    baselines = [study.baseline("cross_entropy", *REAL, trial) for trial in trials]
-    joint = [study.joint(*REAL, trial) for trial in trials]
-    experiments = {
-        ("cross_entropy", QUOTED): [],
-        ("forward", QUOTED): [],
-        **{("cross_entropy", which): baselines for which in ("best", "last")},
-        **{("joint", which): joint for which in ("best", "last")},
+    trials, rows = study.comparison_trials(), []
+    computed = {
+        "cross_entropy": [study.baseline("cross_entropy", *REAL, trial) for trial in trials],
+        "joint": [study.joint(*REAL, trial) for trial in trials],
     }
     numbers = iter((1, 2, 3, 3, 4, 4))
-    rows = []
-    for (method, which), runs in experiments.items():
-        keys = {"method": method, "score": which}
-        column, paper = {"accuracy": "test"}, (TABLE3.value(**keys), TABLE3.is_bold(**keys))
-        cell = Cell(keys, column, runs, score(which, "test"), *paper, digits=2, competes=bool(runs))
+    for (method, which), paper in TABLE3.cells.items():
+        runs = [] if which == QUOTED else computed[method]
+        row, column = {"method": method, "score": which}, {"accuracy": "test"}
+        printed = paper, (method, which) in TABLE3.bold
+        cell = Cell(row, column, runs, score(which, "test"), *printed, 2, competes=bool(runs))
         rows.append((f"#{next(numbers)} {METHODS[method]}, {which}", [cell]))
     block = Block(["accuracy"], rows, best="column")
     caption = f"{TABLE3.caption}; {data_set(study.data)}."
     return Table(TABLE3.number, caption, [block], NOTE)
 
 
-def relabelled_figure(
-    number: int, before: str, after: str
-) -> Callable[[Clothing1MStudy], LabelChangesFigure]:
+def _figure(study: Clothing1MStudy, number: int, classes: Sequence[str]) -> LabelChangesFigure:
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
-
-    def build(study: Clothing1MStudy) -> LabelChangesFigure:
-        names = study.load().class_names
-        moved, to = (names[class_index(name, names)] for name in study.classes or (before, after))
-        return LabelChangesFigure(number, moved, to, study.first_step(*REAL, 0), study.load)
-
-    return build
+    names = study.load().class_names
+    before, after = (names[class_index(name, names)] for name in study.classes or classes)
+    return LabelChangesFigure(number, before, after, study.first_step(*REAL, 0), study.load)
 
 
-figure7 = relabelled_figure(7, "Hoodie", "T-shirt")
-figure8 = relabelled_figure(8, "T-shirt", "Hoodie")
+figure7 = partial(_figure, number=7, classes=("Hoodie", "T-shirt"))
+figure8 = partial(_figure, number=8, classes=("T-shirt", "Hoodie"))

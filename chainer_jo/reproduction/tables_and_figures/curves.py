@@ -63,21 +63,18 @@ class Curve:
         return max(experiment.optimization.epochs for experiment in self.experiments)
 
     def read(self, store: RunStore, key: str) -> Series:
-        """The logged values of ``key``, one of `LOG_ENTRIES`, in the unit of its axis.
-
-        Trials that have diverged are counted and left out, as they are in tables.
-        """
-        trials, finished, diverged = {}, 0, 0
+        """The logged values of ``key``, one of `LOG_ENTRIES`, in the unit of its axis. Trials that
+        have diverged are counted and left out, as they are in tables."""
+        trials, finished, diverged, factor = {}, 0, 0, LOG_ENTRIES[key].factor
         for experiment in self.experiments:
             ended = state(store, experiment)
             if ended == DIVERGED:
                 diverged += 1
                 continue
             finished += ended == FINISHED
-            values = [LOG_ENTRIES[key].factor * entry[key] for entry in store.log(experiment)]
-            if values:
+            if values := [factor * entry[key] for entry in store.log(experiment)]:
                 trials[experiment.seed] = values
-        return Series(trials, finished, diverged, len(self.experiments), self.length)
+        return Series(self, trials, finished, diverged)
 
 
 class Event(NamedTuple):
@@ -88,32 +85,32 @@ class Event(NamedTuple):
     curves: frozenset[int]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The parts of a drawing that no result changes: ``title``, ``key`` of `LOG_ENTRIES`, curves,
-    events, and epochs here per epoch of the paper's schedule. ``moving_means``: a single trial has
-    the means over a twentieth of the epochs, too."""
-
-    title: str
-    key: str
-    curves: Sequence[Curve]
-    events: Sequence[Event]
-    time_scale: float = 1.0
-    moving_means: bool = False
+def events_of(curves: Sequence[Curve]) -> list[Event]:
+    """Events of all curves, by epoch: learning rate drops after it, label updates from it."""
+    numbers: dict[tuple[int, str], set[int]] = {}
+    for number, curve in enumerate(curves):
+        for run in curve.experiments:
+            events = [(drop, "lr/10") for drop in run.optimization.drops]
+            if run.relabelling:
+                events.append((run.relabelling.start, "updates start"))
+            for event in events:
+                numbers.setdefault(event, set()).add(number)
+    return [Event(*event, frozenset(numbers[event])) for event in sorted(numbers)]
 
 
 @dataclass(frozen=True)
 class Series:
     """Numbers of a curve, by the trial's seed, one per epoch; an unfinished trial has fewer epochs.
+    ``finished`` and ``diverged`` are numbers of trials."""
 
-    ``finished`` trials, ``diverged`` ones, and those ``planned``, each of ``length`` epochs.
-    """
-
+    curve: Curve
     trials: Mapping[int, Sequence[float]]
     finished: int
     diverged: int
-    planned: int
-    length: int
+
+    @property
+    def planned(self) -> int:
+        return len(self.curve.experiments)
 
     @property
     def complete(self) -> bool:
@@ -141,4 +138,4 @@ class Series:
             return ""
         if self.finished:
             return f"{self.finished} of {self.planned} trials"
-        return f"{self.epochs} of {self.length} epochs" if self.trials else "no epochs yet"
+        return f"{self.epochs} of {self.curve.length} epochs" if self.trials else "no epochs yet"

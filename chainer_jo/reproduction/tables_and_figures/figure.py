@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.cell import Cell
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, mean_and_spread
 from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbers
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
     Curve,
-    Event,
-    Layout,
     Series,
+    events_of,
 )
-from chainer_jo.reproduction.tables_and_figures.grid import Entry, Grid, Number
-from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
@@ -38,7 +36,7 @@ class Figure(TableOrFigure):
     side_table : numbers that the paper's text states beside the figure; their runs are required.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : preset and images; with it, the page lists the paper's claims about the figure.
-    moving_means : see `Layout`.
+    moving_means : whether a single trial has the means over a twentieth of the epochs, too.
     """
 
     number: int
@@ -69,37 +67,12 @@ class Figure(TableOrFigure):
         cells = (run for cell in self.cells for run in cell.experiments)
         return list(dict.fromkeys((*curves, *cells)))
 
-    @property
-    def events(self) -> list[Event]:
-        """Events of all curves, by epoch: learning rate drops after it, label updates from it."""
-        curves: dict[tuple[int, str], set[int]] = {}
-        for number, curve in enumerate(self.curves):
-            for run in curve.experiments:
-                events = [(drop, "lr/10") for drop in run.optimization.drops]
-                if run.relabelling:
-                    events.append((run.relabelling.start, "updates start"))
-                for event in events:
-                    curves.setdefault(event, set()).add(number)
-        return [Event(*event, frozenset(curves[event])) for event in sorted(curves)]
-
-    @property
-    def layout(self) -> Layout:
-        """The parts of its drawing that no result changes."""
-        quantity, noise = LOG_ENTRIES[self.key].axis, self.conditions
-        return Layout(
-            f"{self.title}: {quantity.partition(' (')[0]}, {noise.partition('; ')[0]}",
-            self.key,
-            self.curves,
-            self.events,
-            self.study.preset.time_scale if self.study else 1.0,
-            self.moving_means,
-        )
-
     def _owners(self) -> list[str]:
         """The curves of each event that only some curves have."""
+        events = {event.text: event.curves for event in events_of(self.curves)}
         return [
             f"{text}: {' and '.join(dict.fromkeys(self.curves[n].name for n in sorted(numbers)))}"
-            for text, numbers in {event.text: event.curves for event in self.events}.items()
+            for text, numbers in events.items()
             if len(numbers) < len(self.curves)
         ]
 
@@ -121,46 +94,47 @@ class Figure(TableOrFigure):
         """The claims whose numbers this figure shows, as `Claims` writes them."""
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
-    def page(self, store: RunStore, setting: Setting) -> Page:
-        """Caption, last value of every curve, and verdicts on the claims about the figure."""
-        quantity = LOG_ENTRIES[self.key]
-        rows: list[tuple[str, list[Entry]]] = []
-        for curve, series in zip(self.curves, self.read(store), strict=True):
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        """Last value of every curve, and verdicts on the claims about the figure."""
+        quantity, rows = LOG_ENTRIES[self.key], []
+        for series in self.read(store):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
-            ending = _ending(series, quantity.digits)
-            rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
-        grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
+            last = series.by_epoch[-1] if series.trials else None
+            ending = mean_and_spread(last, quantity.digits) if last else "…"
+            epochs = f"{series.epochs} of {series.curve.length}"
+            rows.append([series.curve.label, ending, epochs, done])
+        headers = ["", f"last {quantity.axis}", "epochs", "trials"]
+        paragraphs = [self.footnote(store, setting), grid(headers, rows)]
         if self.side_table:
-            grids.append(self.side_table.grid(store, setting.data))
+            paragraphs += self.side_table.paragraphs(store, setting.data)
         points = [
-            f"{v['statement']} Here: {v['label']}; "
+            f"- {v['statement']} Here: {v['label']}; "
             + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
             for v in self.verdicts(store)
         ]
         heading = (
-            f"Statements of the paper about {self.title}, and these runs (peak and end of a curve "
-            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)"
+            f"*Statements of the paper about {self.title}, and these runs (peak and end of a curve "
+            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)*"
         )
-        notes = [self.footnote(store, setting)]
-        return Page(self.title, self.caption, notes, grids, heading, points)
+        return paragraphs + ([heading, "\n".join(points)] if points else [])
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
         curves, complete = [], True
-        for curve, series in zip(self.curves, self.read(store), strict=True):
+        for series in self.read(store):
             last = series.by_epoch[-1] if series.epochs else Trials({})
             complete &= series.complete
             curves.append(
                 {
-                    "label": curve.label,
+                    "label": series.curve.label,
                     "epochs": series.epochs,
-                    "of": series.length,
+                    "of": series.curve.length,
                     "mean": last.mean_or_none,
                     "std": last.std,
                     "trials": series.finished,
                     "diverged": series.diverged,
                     "planned": series.planned,
-                    "runs": [e.id for e in curve.experiments],
+                    "runs": [e.id for e in series.curve.experiments],
                 }
             )
         return {
@@ -178,10 +152,12 @@ class Figure(TableOrFigure):
 
         series, divergences = self.read(store), self._divergences(store)
         noise, _, _ = self.conditions.partition("; ")  # is in the title
+        title = f"{self.title}: {LOG_ENTRIES[self.key].axis.partition(' (')[0]}, {noise}"
         note = self.footnote(store, setting).replace(f"; {noise};", ";", 1)
-        drawing = plot(self.layout, series, divergences, note)
-        labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
-        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
+        scale = self.study.preset.time_scale if self.study else 1.0
+        drawing = plot(title, self.key, series, divergences, note, scale, self.moving_means)
+        labelled = [(each.curve.label, each) for each in series]
+        labelled += [(f"{each.curve.label}, KL", each) for each in divergences.values()]
         return {**drawing, ".csv": as_csv(self._rows(labelled, setting))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
@@ -205,15 +181,6 @@ class Figure(TableOrFigure):
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
                     yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
-
-
-def _ending(series: Series, digits: int) -> Number:
-    """``91.2 ± 0.3``, at the last epoch logged."""
-    if not series.trials:
-        return Number(state="…")
-    last = series.by_epoch[-1]
-    spread = "" if last.std is None else f"± {last.std:.{digits}f}"
-    return Number(f"{last.mean:.{digits}f}", spread)
 
 
 def _short(number: float | None) -> str:

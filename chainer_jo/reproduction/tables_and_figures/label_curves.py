@@ -1,9 +1,5 @@
 """Curves of Figures 5 and 6: training on initial and updated labels of different noise."""
 
-from collections.abc import Callable
-from functools import partial
-
-from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters, trained_on
 from chainer_jo.reproduction.tables_and_figures.curves import Curve
@@ -24,10 +20,7 @@ MISSING = (
 
 def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     """Figure 5 or 6: ``key`` (in words ``what``) in the second step, on labels before and after the
-    first step.
-
-    Without features there are no pseudo labels, and their curves are left out.
-    """
+    first step. Without features there are no pseudo labels, and their curves are left out."""
     names = {"ground_truth": "ground truth", "pseudo": "pseudo labels"}
     curves = []
     for stage in ("initial", "updated"):
@@ -36,21 +29,19 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
                 labels == "ground_truth" and stage == "updated"
             ):
                 continue
-            name = names.get(labels, f"SN, r={rate:g}")
-            run: Callable[..., Experiment]
+            name, trials = names.get(labels, f"SN, r={rate:g}"), study.figure_trials()
             if stage == "initial":
-                label, run = name, partial(study.baseline, "cross_entropy")
+                runs = [study.baseline("cross_entropy", noise, rate, trial) for trial in trials]
             else:
-                label, run = f"{name}, updated", study.joint
-            runs = [run(noise, rate, trial) for trial in study.figure_trials()]
+                runs = [study.joint(noise, rate, trial) for trial in trials]
+            label = name if stage == "initial" else f"{name}, updated"
             curves.append(Curve(label, runs, name, {"labels": labels, "stage": stage}))
     rates = ", ".join(f"{rate:g}" for _, rate in LABELS.values() if rate)
-    pseudo = "pseudo labels" if study.features else "no pseudo labels"
-    conditions = f"second step on symmetric noise r = {rates} and {pseudo}"
-    missing = "" if study.features else MISSING
-    kinds = "true and noisy labels"
+    pseudo, kinds, missing = "no pseudo labels", "true and noisy labels", MISSING
     if study.features:
+        pseudo, missing = "pseudo labels", ""
         kinds = f"true, noisy and pseudo labels ({clusters(study.features)})"
+    conditions = f"second step on symmetric noise r = {rates} and {pseudo}"
     caption = (
         f"{what} in the second step on {kinds}, before and after the updates of the first step; "
         f"{trained_on(study)}."

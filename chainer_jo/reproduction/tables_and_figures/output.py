@@ -16,7 +16,7 @@ from chainer_jo import files
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell
-from chainer_jo.reproduction.tables_and_figures.grid import Grid
+from chainer_jo.text import aligned
 
 #: Text, bytes, or what becomes JSON, by the ending of its file.
 Contents = Mapping[str, str | bytes | dict | list]
@@ -34,34 +34,9 @@ class Setting:
         return f"Preset {self.preset}, data {self.data}, precision {self.precision}"
 
 
-@dataclass(frozen=True)
-class Page:
-    """The text of a table or figure: ``name`` ("Table 1"), caption, notes, its grids, and a list of
-    ``points`` under a heading."""
-
-    name: str
-    caption: str
-    notes: Sequence[str] = ()
-    grids: Sequence[Grid] = ()
-    heading: str = ""
-    points: Sequence[str] = ()
-
-    def markdown(self) -> str:
-        lines = [f"**{self.name}.** {self.caption}", ""]
-        lines += [line for note in self.notes for line in (note, "")]
-        lines += [line for grid in self.grids for line in grid.markdown()]
-        if self.points:
-            lines += [f"*{self.heading}*", "", *(f"- {point}" for point in self.points), ""]
-        return "\n".join(lines)
-
-
 class Output(abc.ABC):
-    """Output of a script, made from finished runs: a table or figure, or claims.
-
-    Attributes
-    ----------
-    missing : one line if a part cannot be shown because an input is missing; otherwise empty.
-    """
+    """Output of a script, made from finished runs: a table or figure, or claims. ``missing`` is one
+    line if a part cannot be shown because an input is missing, otherwise empty."""
 
     missing: str = ""
 
@@ -83,9 +58,9 @@ class Output(abc.ABC):
     def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes its files to ``folder``, drawings to ``figures``; returns the paths."""
 
+    @abc.abstractmethod
     def data(self, store: RunStore, setting: Setting) -> dict | list:
-        """The content of its JSON file; empty without one."""
-        return []
+        """The content of its JSON file."""
 
     def is_worth_showing(self, store: RunStore) -> bool:
         """False for an output with too few numbers to be shown beside others."""
@@ -93,12 +68,7 @@ class Output(abc.ABC):
 
 
 class TableOrFigure(Output):
-    """A table or figure of the paper.
-
-    Attributes
-    ----------
-    kind, number : "table" or "figure", and its number in the paper.
-    """
+    """A table or figure of the paper: ``kind`` is "table" or "figure", ``number`` the paper's."""
 
     kind: str
     number: int
@@ -127,15 +97,13 @@ class TableOrFigure(Output):
         return {**numbered, "complete": complete, "caption": self.caption}
 
     @abc.abstractmethod
-    def page(self, store: RunStore, setting: Setting) -> Page:
-        """Caption, notes and numbers."""
-
-    @abc.abstractmethod
-    def data(self, store: RunStore, setting: Setting) -> dict: ...
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        """The Markdown below the caption: notes, and numbers as `grid` makes them."""
 
     def text(self, store: RunStore, setting: Setting) -> str:
         """The page as Markdown."""
-        return self.page(store, setting).markdown()
+        below = self.paragraphs(store, setting)
+        return "\n\n".join([f"**{self.title}.** {self.caption}", *below]) + "\n"
 
     @abc.abstractmethod
     def extra_files(self, store: RunStore, setting: Setting) -> Mapping[str, str | bytes]:
@@ -173,6 +141,11 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
             if key != "trials":
                 counted += trials_by_number(value, f"{where}/{key}")
     return counted
+
+
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with a header for every column."""
+    return "\n".join(aligned([list(row) for row in (headers, *rows)]))
 
 
 def as_csv(rows: Iterable[Sequence]) -> str:

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from chainer_jo.reproduction.claims.phases import twentieth
-from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES, Event, Layout, Series
+from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES, Event, Series, events_of
 
 INK = "#222222"
 MUTED = "#6b6b6b"
@@ -62,24 +62,19 @@ RC: dict[Any, Any] = {
 
 
 def line_styles(families: Sequence[str]) -> list[dict]:
-    """Colour, marker and dashes of every curve.
-
-    Members of a family share colour and marker and differ in dashes. A curve with an empty family
-    shares nothing.
-    """
-    styles: list[dict] = []
-    seen: dict[str, int] = {}
-    members: dict[str, int] = {}
+    """Colour, marker and dashes of every curve: members of a family share colour and marker and
+    differ in dashes. A curve with an empty family shares nothing."""
+    families = [family or f"curve {number}" for number, family in enumerate(families)]
+    order, styles = list(dict.fromkeys(families)), []
     for number, family in enumerate(families):
-        family = family or f"curve {number}"
-        index = seen.setdefault(family, len(seen))
-        member = members[family] = members.get(family, -1) + 1
+        index, member = order.index(family), families[:number].count(family)
+        colour = COLOURS[index % len(COLOURS)]
         styles.append(
             {
-                "color": COLOURS[index % len(COLOURS)],
+                "color": colour,
                 "marker": MARKERS[index % len(MARKERS)],
                 "linestyle": DASHES[member % len(DASHES)],
-                "markerfacecolor": "white" if member else COLOURS[index % len(COLOURS)],
+                "markerfacecolor": "white" if member else colour,
             }
         )
     return styles
@@ -87,8 +82,6 @@ def line_styles(families: Sequence[str]) -> list[dict]:
 
 WIDTH_INCHES = 5.2
 """Small, so that letters can be read on a phone."""
-PANEL_INCHES = {1: (3.4,), 2: (2.7, 2.1)}
-"""Heights of one panel, and of two or, repeated, more."""
 LEGEND_ROW_INCHES = 0.17
 FINE: dict[str, Any] = {"fontsize": 8.5, "color": MUTED}
 """Style of notes, legible in a figure 480 pixels wide."""
@@ -111,7 +104,13 @@ class _Panel(NamedTuple):
 
 
 def plot(
-    layout: Layout, all_series: Sequence[Series], secondary: Mapping[int, Series], footnote: str
+    title: str,
+    key: str,
+    all_series: Sequence[Series],
+    secondary: Mapping[int, Series],
+    footnote: str,
+    time_scale: float = 1.0,
+    moving_means: bool = False,
 ) -> dict[str, bytes]:
     """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
@@ -120,24 +119,27 @@ def plot(
 
     Parameters
     ----------
+    key : one of `curves.LOG_ENTRIES`.
     all_series : one per curve; a series without epochs appears in the legend only.
     secondary : dotted series without bands, by the number of their curve.
     footnote : printed under the axes.
+    time_scale : epochs per epoch of the paper's schedule.
+    moving_means : whether a single trial has the means over a twentieth of the epochs, too.
     """
-    curves, events = layout.curves, layout.events
-    length = max(curve.length for curve in curves)
-    if layout.key == "recovery" and (flat := _flat_from(all_series, length)) < length:
+    curves = [series.curve for series in all_series]
+    events, length = events_of(curves), max(curve.length for curve in curves)
+    if key == "recovery" and (flat := _flat_from(all_series, length)) < length:
         footnote += f" All curves are flat after epoch {flat}, where the axis ends."
         length = flat
-    span = twentieth(length) if layout.moving_means else 1
+    span = twentieth(length) if moving_means else 1
     moving = span if all(len(series.trials) <= 1 for series in all_series) else 1
     if moving > 1:
         footnote += f" Thick lines: moving means over {moving} epochs."
-    panels = _panels(layout, all_series)
-    heights = [*PANEL_INCHES[min(len(panels), 2)], *[PANEL_INCHES[2][-1]] * (len(panels) - 2)]
+    panels = _panels(key, all_series)
+    heights = [2.7, *[2.1] * (len(panels) - 1)] if len(panels) > 1 else [3.4]  # inches
     labels = [
-        f"{curve.label} ({series.state})" if series.state else curve.name
-        for curve, series in zip(curves, all_series, strict=True)
+        f"{series.curve.label} ({series.state})" if series.state else series.curve.name
+        for series in all_series
     ]
     styles: dict[int, dict] = {}
     lines: dict[str, Line2D] = {}
@@ -161,16 +163,16 @@ def plot(
                 if events and panel.scale == "linear" and (level := curves[n].level):
                     axes.hlines(level, 0, events[0].epoch, colors=style["color"], **LEVEL)
             axes.set_title(panel.title, loc="left", fontsize=9)
-            axes.set_ylabel(LOG_ENTRIES[layout.key].axis)
+            axes.set_ylabel(LOG_ENTRIES[key].axis)
             _set_limits(axes, panel, [all_series[n] for n in panel.curves], length)
             colours = {n: styles[n]["color"] for n in panel.curves}
             _draw_events(axes, events, colours, length, heights[0] if panel is panels[0] else 0)
         axes.set_xlabel("epoch")
         axes.set_xlim(0, 1.01 * length)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if layout.time_scale != 1:
-            _draw_paper_axis(rows[0, 0], layout.time_scale)
-        title = textwrap.fill(layout.title.replace(" = ", "\xa0=\xa0"), TITLE_CHARACTERS)
+        if time_scale != 1:
+            _draw_paper_axis(rows[0, 0], time_scale)
+        title = textwrap.fill(title.replace(" = ", "\xa0=\xa0"), TITLE_CHARACTERS)
         lines |= {k: Line2D([], [], color=MUTED, **style) for k, style in further.items()}
         columns, pairs = _columns([*lines]), [*lines.items()]
         if len({curve.family for curve in curves} - {""}) in (0, len(curves)):  # else a column each
@@ -192,18 +194,17 @@ def note_under(canvas: Canvas, text: str) -> None:
     canvas.supxlabel(text, x=0.01, ha="left", **FINE)
 
 
-def _panels(layout: Layout, all_series: Sequence[Series]) -> list[_Panel]:
-    everything = range(len(layout.curves))
-    names = dict.fromkeys(curve.panel for curve in layout.curves)
+def _panels(key: str, all_series: Sequence[Series]) -> list[_Panel]:
+    everything, names = range(len(all_series)), [series.curve.panel for series in all_series]
     panels = [
-        _Panel([n for n in everything if layout.curves[n].panel == name], title=name)
-        for name in names
+        _Panel([n for n in everything if names[n] == name], title=name)
+        for name in dict.fromkeys(names)
     ]
     ends = {n: s.by_epoch[-1].mean for n, s in enumerate(all_series) if s.epochs}
-    if layout.key == "cross_entropy" and ends:
+    if key == "cross_entropy" and ends:
         panels.append(_Panel(everything, "log"))
     near = [n for n, end in ends.items() if end > max(ends.values()) - NEAR]
-    if layout.key == "recovery" and 1 < len(near) < len(ends):
+    if key == "recovery" and 1 < len(near) < len(ends):
         panels.append(_Panel(near, "top"))
     return panels
 
@@ -243,7 +244,7 @@ def _draw(
         axes.plot(epochs, means, color=style["color"], linewidth=0.6, alpha=0.6)
         epochs = epochs[moving - 1 :] - (moving - 1) / 2
         means = [float(np.mean(means[i : i + moving])) for i in range(len(epochs))]
-    every = max(1, round(min(series.length, length) / MARKERS_PER_CURVE))
+    every = max(1, round(min(series.curve.length, length) / MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
     (line,) = axes.plot(epochs, means, markevery=marked, **style)
     spread = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import chainer
 import numpy as np
@@ -13,8 +14,8 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.grid import Grid
-from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
+from chainer_jo.text import counted
 
 #: The number of classes of CIFAR-10, and of the digits.
 CLASSES = 10
@@ -22,7 +23,7 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class StaticTable(TableOrFigure):
-    """A header and rows of text and numbers, written in the same formats as `Table`."""
+    """A header and rows of text and numbers, written in the formats of `table.Table`."""
 
     number: int
     caption: str
@@ -31,21 +32,14 @@ class StaticTable(TableOrFigure):
 
     kind = "table"
 
-    def page(self, store: RunStore, setting: Setting) -> Page:
-        """Caption, preset and data set, and the grid."""
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        """Preset and data set, and the grid."""
         rows = [[f"{x:g}" if isinstance(x, float) else str(x) for x in row] for row in self.rows]
-        corner, *headers = self.header
-        grid = Grid(headers, [(label, entries) for label, *entries in rows], corner=corner)
-        note = f"Preset {setting.preset}, data {setting.data}."
-        return Page(self.title, self.caption, [note], [grid])
+        return [f"Preset {setting.preset}, data {setting.data}.", grid(self.header, rows)]
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Header and rows as they are."""
-        return {
-            **self.head(setting, True),
-            "header": list(self.header),
-            "rows": [list(row) for row in self.rows],
-        }
+        return {**self.head(setting, True), "header": self.header, "rows": self.rows}
 
     def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
         """The rows as CSV."""
@@ -60,39 +54,35 @@ def architecture_table(study: Study) -> StaticTable:
         raise ValueError(f"preset {study.preset.name}: no network of its own, expected another")
     h, w, c = shape
     net = PreActResNet(c, CLASSES, config.units, config.widths)
+    channels, units = config.widths[0], iter(net.stages)
+    parts: list[tuple[str, str, list[Callable]]] = [
+        ("conv", f"{channels} filters 3x3, padding 1, stride 1", [net.conv])
+    ]
+    for stage, (count, width) in enumerate(zip(config.units, config.widths, strict=True), 1):
+        # As in the paper: a stage whose first unit changes the shape is split into a and b.
+        sizes = {"": count} if channels == width else {"a": 1, "b": count - 1}
+        for letter, size in sizes.items():
+            if size:
+                inside = f"{counted(size, 'pre-activation residual unit')} {channels}→{width}"
+                parts.append((f"unit{stage}{letter}", inside, [next(units) for _ in range(size)]))
+            channels = width
+    mean = partial(chainer.functions.mean, axis=(2, 3))
+    parts += [
+        ("pool", "batch normalisation, ReLU, mean over all pixels", [net.pool, mean]),
+        ("dense", f"fully connected {channels}→{CLASSES}", [net.dense]),
+        ("output", "softmax", [chainer.functions.softmax]),
+    ]
     x = chainer.Variable(np.zeros((1, c, h, w), np.float32))
-    inputs = f"{h}x{w} image, {c} channel{'s' if c > 1 else ''}"
+    inputs = f"{h}x{w} image, {counted(c, 'channel')}"
     rows: list[list[str | float]] = [["input", inputs, _shape(x), 0]]
-    parameters: list[int] = []
-
-    def add(name: str, description: str, output: chainer.Variable, *links: chainer.Link) -> None:
-        parameters.append(sum(param.size for link in links for param in link.params()))
-        rows.append([name, description, _shape(output), parameters[-1]])
-
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        hidden = net.conv(x)
-        add("conv", f"{config.widths[0]} filters 3x3, padding 1, stride 1", hidden, net.conv)
-        channels, start = config.widths[0], 0
-        for stage, (count, width) in enumerate(zip(config.units, config.widths, strict=True)):
-            units = net.stages[start : start + count]
-            # As in the paper: a stage whose first unit changes the shape is split into a and b.
-            groups = [units] if channels == width else [units[:1], units[1:]]
-            for letter, group in zip(
-                "ab" if len(groups) > 1 else " ", filter(len, groups), strict=False
-            ):
-                for unit in group:
-                    hidden = unit(hidden)
-                plural = "s" if len(group) > 1 else ""
-                inside = f"{len(group)} pre-activation residual unit{plural} {channels}→{width}"
-                add(f"unit{stage + 1}{letter}".strip(), inside, hidden, *group)
-                channels = width
-            start += count
-        pooled = chainer.functions.mean(net.pool(hidden), axis=(2, 3))
-        add("pool", "batch normalisation, ReLU, mean over all pixels", pooled, net.pool)
-        logits = net.dense(pooled)
-        add("dense", f"fully connected {channels}→{CLASSES}", logits, net.dense)
-        add("output", "softmax", chainer.functions.softmax(logits))
-    rows.append(["total", "", "", sum(parameters)])
+        for name, description, layers in parts:
+            for layer in layers:
+                x = layer(x)
+            links = [layer for layer in layers if isinstance(layer, chainer.Link)]
+            parameters = sum(param.size for link in links for param in link.params())
+            rows.append([name, description, _shape(x), parameters])
+    rows.append(["total", "", "", net.count_params()])
     return StaticTable(
         4,
         f"{tables.TABLE4_CAPTION}; {trained_on(study)}.",

@@ -10,44 +10,36 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
-from chainer_jo.reproduction.tables_and_figures.grid import Grid, Number
-from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.trials import Trials
 
 
 @dataclass(frozen=True)
 class Block:
-    """A grid of cells: a header for every column, labels for every row; ``None`` where there is no
-    cell.
-
-    Parameters
-    ----------
-    groups : headings above the columns, each with the number of columns that it spans.
-    best : whether the best of every "column", of every "row" or nothing is bold.
-    marked : headers of the columns that the paper prints in bold.
-    """
+    """A grid of cells, ``None`` where there is no cell. The best of every ``best`` ("column", "row"
+    or nothing) is bold."""
 
     headers: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell | None]]]
     title: str = ""
-    groups: Sequence[tuple[str, int]] = ()
     best: str = ""
-    marked: Sequence[str] = ()
 
     @property
     def cells(self) -> list[Cell]:
         return [cell for _, cells in self.rows for cell in cells if cell]
 
-    def grid(self, store: RunStore, data: str) -> Grid:
-        """The numbers of its cells, next to the paper's if the data set is the paper's."""
+    def paragraphs(self, store: RunStore, data: str) -> list[str]:
+        """The title, if any, and the numbers of its cells, next to the paper's if the data set is
+        the paper's."""
         best, beside = {id(cell) for cell in self.best_cells(store)}, of_the_paper(data)
         rows = []
         for label, cells in self.rows:
-            numbers = [c.number(store, id(c) in best, beside) if c else Number() for c in cells]
-            rows.append((label, numbers))
+            numbers = [c.markdown(store, id(c) in best, beside) if c else "" for c in cells]
+            rows.append([label, *numbers])
             if self.best == "row":
                 rows += _in_common(label, [cell for cell in cells if cell], store)
-        return Grid(self.headers, rows, self.title, self.groups, self.marked)
+        title = [f"*{self.title}*"] if self.title else []
+        return [*title, grid(["", *self.headers], rows)]
 
     def best_cells(self, store: RunStore) -> list[Cell]:
         """The best of every column or row, as ``best`` says."""
@@ -62,15 +54,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Table(TableOrFigure):
-    """A table of the paper, to be filled from a store.
-
-    Parameters
-    ----------
-    number : as in the paper.
-    caption : what it shows, and of which images.
-    blocks : the grids it consists of.
-    note : further remarks for the reader.
-    """
+    """A table of the paper, to be filled from a store; ``note`` stands below the caption."""
 
     number: int
     caption: str
@@ -100,11 +84,10 @@ class Table(TableOrFigure):
             len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
         )
 
-    def page(self, store: RunStore, setting: Setting) -> Page:
-        """Caption, setting of the numbers, and the grids."""
-        grids = [block.grid(store, setting.data) for block in self.blocks]
-        notes = [note for note in (self._setting_line(store, setting), self.note) if note]
-        return Page(self.title, self.caption, notes, grids)
+    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+        """The setting of the numbers, and the blocks."""
+        notes = [self._setting_line(store, setting), *([self.note] if self.note else [])]
+        return notes + [p for block in self.blocks for p in block.paragraphs(store, setting.data)]
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Every cell with its trials."""
@@ -124,10 +107,7 @@ class Table(TableOrFigure):
                     "runs": [e.id for e in cell.experiments],
                 }
             )
-        return {
-            **self.head(setting, complete),
-            "cells": cells,
-        }
+        return {**self.head(setting, complete), "cells": cells}
 
     def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
         """One row of CSV per cell."""
@@ -148,7 +128,7 @@ class Table(TableOrFigure):
         cells = [cell for cell in self.cells if cell.experiments]
         computed = [cell.trials(store) for cell in cells]
         clauses = [_over_trials(computed)]
-        unfinished = any("…" in cell.number(store).state for cell in cells)
+        unfinished = any("…" in cell.markdown(store) for cell in cells)
         if unfinished and any(ended.done for ended in computed):
             clauses.append("…: not run yet")
         if of_the_paper(setting.data) and any(cell.paper is not None for cell in self.cells):
@@ -156,11 +136,10 @@ class Table(TableOrFigure):
         best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
             clauses.append(f"bold: highest of the {best}")
-        line = str(setting)
-        return f"{line}; {', '.join(clauses)}."
+        return f"{setting}; {', '.join(clauses)}."
 
 
-def _in_common(label: str, cells: list[Cell], store: RunStore) -> list[tuple[str, list[Number]]]:
+def _in_common(label: str, cells: list[Cell], store: RunStore) -> list[list[str]]:
     """A row over the trials that all cells share, if some cells have more trials."""
     seeds = [set(numbers) for cell in cells if (numbers := cell.trials(store).numbers)]
     common = set.intersection(*seeds) if seeds else set()
@@ -168,7 +147,7 @@ def _in_common(label: str, cells: list[Cell], store: RunStore) -> list[tuple[str
         return []
     trials = f"only trial{'s' * (len(common) > 1)} {', '.join(map(str, sorted(common)))}"
     alone = [replace(c, experiments=[e for e in c.experiments if e.seed in common]) for c in cells]
-    return [(f"{label}, {trials}", [cell.number(store, beside_paper=False) for cell in alone])]
+    return [[f"{label}, {trials}", *(cell.markdown(store) for cell in alone)]]
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:

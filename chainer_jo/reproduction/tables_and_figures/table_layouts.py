@@ -3,13 +3,14 @@ label accuracy by probability (Tables 12 and 13)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Sequence
 
 from chainer_jo.reproduction.claims.methods import MEMORISED
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper, trained_on
-from chainer_jo.reproduction.paper.printed import Key, PrintedTable, SensitivityTable
+from chainer_jo.reproduction.paper.printed import PrintedTable, SensitivityTable
 from chainer_jo.reproduction.paper.tables import METHODS, probability_range
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import (
@@ -32,27 +33,40 @@ NOTE = (
     "methods are scored by their predictions."
 )
 
-Runs = dict[float, list[Experiment]]
-"""By noise rate, one run per trial."""
-
 
 def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
     """The table ``printed`` for one kind of noise, with the accuracy of the noisy labels on top."""
     rates = study.noise_rates or printed.keys("noise_rate")
-    methods = printed.keys("method")
-    runs = {method: _runs(study, method, noise, rates) for method in methods}
-    given = runs["cross_entropy"]  # runs whose labels are the noisy labels
-    rows: list[tuple[str, Sequence[Cell | None]]] = [
-        ("Noisy labels", [*(None for _ in rates), *_labels_before(given)])
+    runs = {
+        (method, rate): [_run(study, method, noise, rate, t) for t in study.comparison_trials()]
+        for method in printed.keys("method")
+        for rate in rates
+    }
+    before = [
+        Cell(
+            {"method": "noisy_labels", "score": "initial"},
+            {"accuracy": "recovery", "noise_rate": rate},
+            runs["cross_entropy", rate],  # whose labels are the noisy labels
+            noisy_labels_right,
+            competes=False,
+        )
+        for rate in rates
     ]
-    for method in methods:
+    rows: list[tuple[str, Sequence[Cell | None]]] = [
+        ("Noisy labels", [*(None for _ in rates), *before])
+    ]
+    for method in printed.keys("method"):
         for which in printed.keys("score"):
-            cells = _cells(printed, method, which, runs[method])
-            rows.append((f"{METHODS[method]}, {which}", list(cells)))
-    headers = [f"{100 * rate:g} %" for _ in ACCURACIES for rate in rates]
-    groups = [(name, len(rates)) for name in ACCURACIES.values()]
+            row, cells = {"method": method, "score": which}, []
+            for accuracy, rate in itertools.product(ACCURACIES, rates):
+                column = {"accuracy": accuracy, "noise_rate": rate}
+                key = method, which, accuracy, rate
+                paper = printed.cells.get(key), key in printed.bold
+                cells.append(Cell(row, column, runs[method, rate], score(which, accuracy), *paper))
+            rows.append((f"{METHODS[method]}, {which}", cells))
+    headers = [f"{name} {100 * rate:g} %" for name in ACCURACIES.values() for rate in rates]
     caption = f"{printed.caption}; {trained_on(study)}."
-    block = Block(headers, rows, groups=groups, best="column")
+    block = Block(headers, rows, best="column")
     return Table(printed.number, caption, [block], f"{NOTE} {_premise(study)}".strip())
 
 
@@ -67,37 +81,16 @@ def _premise(study: Study) -> str:
     )
 
 
-def _runs(study: Study, method: str, noise: str, rates: Sequence[float]) -> Runs:
-    """The runs of a method: the second step of ours, or a baseline."""
-    trials = study.comparison_trials()
+def _run(study: Study, method: str, noise: str, rate: float, trial: int) -> Experiment:
+    """The run of a method: the second step of ours, or a baseline."""
     if method == "joint":
-        return {rate: [study.joint(noise, rate, trial) for trial in trials] for rate in rates}
-    return {rate: [study.baseline(method, noise, rate, t) for t in trials] for rate in rates}
-
-
-def _cells(printed: PrintedTable, method: str, which: str, runs: Runs) -> Iterable[Cell]:
-    for accuracy in ACCURACIES:
-        for rate, experiments in runs.items():
-            row = {"method": method, "score": which}
-            column: dict[str, Key] = {"accuracy": accuracy, "noise_rate": rate}
-            paper, bold = printed.value(**row, **column), printed.is_bold(**row, **column)
-            yield Cell(row, column, experiments, score(which, accuracy), paper, bold)
-
-
-def _labels_before(runs: Runs) -> Iterable[Cell]:
-    """The label accuracy per noise rate."""
-    for rate, experiments in runs.items():
-        row = {"method": "noisy_labels", "score": "initial"}
-        column = {"accuracy": "recovery", "noise_rate": rate}
-        yield Cell(row, column, experiments, noisy_labels_right, competes=False)
+        return study.joint(noise, rate, trial)
+    return study.baseline(method, noise, rate, trial)
 
 
 def confidence(quantity: str, probabilities: str) -> Quantity:
     """The quantity ``accuracy`` (percent), ``number`` or ``share`` (percent of all labels) of those
-    in a range like ``1-0.99``.
-
-    A range without labels has no accuracy: None.
-    """
+    in a range like ``1-0.99``. A range without labels has no accuracy: None."""
     upper, lower = probability_range(probabilities)
 
     def read(store: RunStore, experiment: Experiment) -> float | None:
@@ -124,7 +117,7 @@ def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: floa
         cells = [
             Cell(
                 {"quantity": quantity}, {"range": name}, runs, confidence(quantity, name),
-                printed.value(quantity=quantity, range=name), digits=int(quantity != "number"),
+                printed.cells.get((quantity, name)), digits=int(quantity != "number"),
             )
             for name in ranges
         ]  # fmt: skip
@@ -145,10 +138,8 @@ validation = score("last", "validation")
 
 
 def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
-    """The table ``printed``; the columns are the paper's values, epochs before any scaling.
-
-    The value that the paper chose, which its table prints in bold, is bold in the header.
-    """
+    """The table ``printed``; the columns are the paper's values, epochs before any scaling, with
+    the value that the paper chose in bold."""
     blocks = []
     for parameter in printed.chosen:
         values = printed.keys("value", parameter=parameter)
@@ -159,16 +150,15 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
                 study.joint(printed.noise, printed.noise_rate, trial, **chosen)
                 for trial in study.sensitivity_trials()
             ]
-            paper = printed.value(parameter=parameter, value=value)
+            paper = printed.cells.get((parameter, value))
             cells.append(Cell({"parameter": parameter}, {"value": value}, runs, validation, paper))
         others = ", ".join(f"{NAMES[k]} = {v:g}" for k, v in printed.others(parameter).items())
         blocks.append(
             Block(
-                [f"{value:g}" for value in values],
+                [f"**{v:g}**" if v == printed.chosen[parameter] else f"{v:g}" for v in values],
                 [("val (%)", cells)],
                 f"{NAMES[parameter]} varies, {others}",
                 best="row",
-                marked=[f"{printed.chosen[parameter]:g}"],
             )
         )
     note = (
