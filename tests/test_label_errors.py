@@ -233,14 +233,13 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
 
 
 @pytest.mark.parametrize("rule", ["posterior", "soft"])
-def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
+def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch, capsys):
     features, true = blobs(240)
     recipe = Recipe(epochs=4, warmup_epochs=1, average=2, rule=rule, seeds=2)
     given = given_labels(true)
     what = FeatureSet(features, given), given, C, recipe, 3
-    steps = []
-    together = training.out_of_fold(*what, progress=lambda *step: steps.append(step))
-    assert steps == [(i, 4) for i in range(1, 5)]
+    together = training.out_of_fold(*what, shown=True)
+    assert "Training: 4 of 4 epochs" in capsys.readouterr().err
     monkeypatch.setattr(training, "LARGEST_LABELS", 1)
     each = training.out_of_fold(*what)
     np.testing.assert_allclose(together, each, atol=1e-4)

@@ -22,7 +22,8 @@ from test_relabel import content
 
 from chainer_jo import __version__, files
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import deciding, parse
+from chainer_jo.relabel.command import parse
+from chainer_jo.relabel.correction import _deciding
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.show.outcome import sampling_interval
@@ -161,7 +162,7 @@ def test_every_flag_that_decides_the_labels_counts(tmp_path):
         ("--learning-rate", "0.1", "0.2"), ("--prior", "labels", "uniform"), ("--seed", "1", "2"),
         ("--features", a, b), ("--probabilities", a, b),
     ):  # fmt: skip
-        one, other = (deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
+        one, other = (_deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
         assert [name for name in one if one[name] != other[name]] == [flag.removeprefix("--")]
 
 

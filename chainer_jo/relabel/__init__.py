@@ -9,8 +9,8 @@ judge   by features, out of fold, or by given probabilities; noise transition ma
 write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
 show    the outcome in the terminal, and report.html
 
-`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel;
-its `flags` and `correction`), `predict`, `extract` (features) and `example` are its commands.
+`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel, by
+`correction`), `predict`, `extract` (features) and `example` are its commands.
 """
 
 import importlib

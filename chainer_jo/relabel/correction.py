@@ -6,24 +6,24 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.command_line import say
 from chainer_jo.data.array_cache import cache
 from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import RECIPE, deciding, written
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
-from chainer_jo.relabel.judge.settings import Recipe
+from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
 from chainer_jo.relabel.read.image_features import usual_size
 from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
-from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, summary
+from chainer_jo.relabel.show.outcome import Outcome, summary
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 
 
 def relabel(flags: argparse.Namespace) -> None:
-    """Runs the command with the flags that `flags.parse` gives.
+    """Runs the command with the flags that `command.parse` gives.
 
     Raises UserError for bad flags, files and images; at the end for a corrected set that was not
     written, as the new labels are in doubt.
@@ -37,12 +37,13 @@ def relabel(flags: argparse.Namespace) -> None:
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)
     _check_form(flags, sets)
-    folder = ResultsFolder(flags.out, sets.fingerprints, deciding(flags))
+    fingerprints = {use: each.fingerprint for use, each in sets.by_use.items()}
+    folder = ResultsFolder(flags.out, fingerprints, _deciding(flags))
     folder.check()
     if flags.apply:
         folder.check_apply(flags.apply)
     corrector = _corrector(flags, sets)
-    classes = sets.class_names
+    classes = images.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     say(f"{len(images):,} images of {len(classes)} classes ({shown})")
     say(*(f"{name}: {value}" for name, value in corrector.about.items()), sep="\n", flush=True)
@@ -59,11 +60,22 @@ def relabel(flags: argparse.Namespace) -> None:
         _apply(flags, folder, sets, outcome)
 
 
-def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> LabelCorrector:
+def _deciding(flags: argparse.Namespace) -> dict[str, object]:
+    """Flags that decide the labels, by name; of a file the digest of its content. Raises UserError
+    for a file that cannot be read."""
+    values = {name.replace("_", "-"): value for name, value in flags.recipe.items()}
+    values["seed"] = flags.seed
+    for name in ("features", "probabilities"):
+        file = getattr(flags, name)
+        values[name] = file if file in (None, *COMPUTED) else files.digest(file)
+    return values
+
+
+def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> ByFeatures | ByProbabilities:
     device = resolve_device(flags.device)
     if flags.probabilities:
         return ByProbabilities(sets.train, flags.probabilities)
-    given = {name: value for name in RECIPE if (value := getattr(flags, name)) is not None}
+    given = {name: value for name, value in flags.recipe.items() if value is not None}
     others = {name: getattr(flags, name) for name in ("seed", "threads", "baseline")}
     return ByFeatures(sets, flags.features, Recipe.scaled(**given), device=device, **others)
 
@@ -80,14 +92,13 @@ def _check_apart(flags: argparse.Namespace) -> None:
 
 def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
     """Raises UserError for flags of a table if there is none."""
-    listed = any(images.lines is not None for images in sets.by_use.values())
+    listed = any(images.lines for images in sets.by_use.values())
     if listed or flags.true_labels or flags.accept:
         return
-    for name in ("path_column", "label_column", "label_columns", "images"):
-        if value := getattr(flags, name):
+    for name in ("path-column", "label-column", "label-columns", "images"):
+        if value := getattr(flags, name.replace("-", "_")):
             raise UserError(
-                f"--{written(name)} {value}: expected with a table, but {flags.data} has class "
-                "folders"
+                f"--{name} {value}: expected with a table, but {flags.data} has class folders"
             )
 
 

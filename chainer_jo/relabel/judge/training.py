@@ -6,12 +6,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 
 import chainer
 import numpy as np
 from chainer import training
 
 from chainer_jo import seeds
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.method import algorithm1
 from chainer_jo.method.objectives import Classifier, JointObjective
@@ -139,7 +141,7 @@ def judge(
     class_names: ClassNames,
     recipe: Recipe,
     seed: int,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    shown: bool = False,
 ) -> LabelErrors:
     """Judges noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
     probabilities of networks trained on the majority; near duplicates are in one fold.
@@ -150,7 +152,7 @@ def judge(
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)
     trained = majority(given), len(class_names), recipe, seed
-    probabilities = out_of_fold(data, *trained, groups, progress)
+    probabilities = out_of_fold(data, *trained, groups, shown)
     _check_finite(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)
 
@@ -170,7 +172,7 @@ def out_of_fold(
     recipe: Recipe,
     seed: int,
     groups: Sequence[np.ndarray] = (),
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    shown: bool = False,
 ) -> np.ndarray:
     """Out-of-fold probabilities (n, c) float32: the mean over seeds of `first_step` on the other
     folds.
@@ -183,7 +185,7 @@ def out_of_fold(
     ----------
     given : int (n,), noisy labels.
     groups : rows of duplicates; see `folds`.
-    progress : called with the number of epochs done, and of all.
+    shown : True shows the progress.
 
     Raises UserError for fewer than two folds, or two images per fold.
     """
@@ -192,12 +194,12 @@ def out_of_fold(
     divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
     networks = [(k, fold) for k in range(number) for fold in range(recipe.folds)]
     at_a_time = max(1, LARGEST_LABELS // (n * num_classes))
-    total, done = -(-len(networks) // at_a_time) * recipe.epochs, 0
+    epochs = count(1)
+    bar = Progress("Training", "epochs", -(-len(networks) // at_a_time) * recipe.epochs)
 
     def on_epoch() -> None:
-        nonlocal done
-        done += 1
-        progress(done, total)
+        if shown:
+            bar.update(next(epochs))
 
     mean = np.zeros((n, num_classes), np.float32)
     for first in range(0, len(networks), at_a_time):
@@ -210,6 +212,8 @@ def out_of_fold(
         )
         for of_network, unseen in zip(probabilities.swapaxes(0, 1), others, strict=True):
             mean[unseen] += of_network[: len(unseen)] / np.float32(number)
+    if shown:
+        bar.finish(bar.total)
     return mean
 
 

@@ -77,7 +77,7 @@ def images(root: Path, below: str = "") -> LabelTable:
         )
     if others:
         _note(top, others, "as they are no images in class folders")
-    return LabelTable(paths, classes, [], {})
+    return LabelTable(root, paths, classes, [], {})
 
 
 def _note(folder: Path, left_out: Sequence[str], why: str) -> None:

@@ -93,7 +93,7 @@ def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
 
 def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray:
     """Rows of an array alone, which are in the order of the images."""
-    if images.lines is None:
+    if not images.lines:
         raise UserError(
             f"{kind} {str(file)!r}: an .npy has no paths, expected one with a table of images "
             f"alone, whose order it has, or an .npz with {kind!r} and 'paths'"

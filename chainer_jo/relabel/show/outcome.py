@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from chainer_jo.data.labelled_data import UNKNOWN
-from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels, Z
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 from chainer_jo.text import aligned, counted
@@ -26,23 +24,6 @@ MIN_SHARE_SHOWN = 0.005
 WRONG_OR_MORE = "wrong (more if errors follow the appearance of images)"
 
 
-class LabelCorrector(ABC):
-    """One invocation of the command: finds the label errors by features or by probabilities."""
-
-    @property
-    @abstractmethod
-    def about(self) -> dict[str, str]:
-        """Settings of the computation: lines of a name and a value."""
-
-    @abstractmethod
-    def plan(self) -> None:
-        """Prints the estimated time."""
-
-    @abstractmethod
-    def work(self) -> Outcome:
-        """Computes the result."""
-
-
 @dataclass(frozen=True)
 class Accuracy:
     """Accuracies in [0, 1] on ``number`` images of the held-out set ``of``: of a network trained on
@@ -54,24 +35,6 @@ class Accuracy:
     after: float
 
 
-def accuracies_of(
-    networks: tuple[TrainedNetwork | None, TrainedNetwork],
-    sets: Mapping[str, LabelledImages],
-    predict: Callable[[TrainedNetwork, str], np.ndarray],
-) -> list[Accuracy]:
-    """Accuracies of the networks before and after on every set; ``predict`` gives the probabilities
-    (n, c) that a network has for the images of a set."""
-
-    def on(network: TrainedNetwork, use: str) -> float:
-        return float((predict(network, use).argmax(axis=1) == sets[use].labels).mean())
-
-    before, after = networks
-    return [
-        Accuracy(use, len(images), None if before is None else on(before, use), on(after, use))
-        for use, images in sets.items()
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Everything that a relabelling computes.
@@ -79,7 +42,7 @@ class Outcome:
     Attributes
     ----------
     network : network trained on the new labels; None if no network was trained.
-    about : see `LabelCorrector.about`.
+    about : settings of the computation, by name.
     audit : rows of the random sample to be reviewed by hand.
     choice : share of the noisy labels predicted by networks that did not see them, by features;
         the features with the largest share were used. Empty if the user gave the features.
@@ -88,7 +51,7 @@ class Outcome:
     labels: CorrectedLabels
     network: TrainedNetwork | None
     accuracies: Sequence[Accuracy]
-    about: dict[str, str]
+    about: Mapping[str, str]
     audit: np.ndarray = field(default_factory=lambda: np.arange(0))
     choice: Mapping[str, float] = field(default_factory=dict)
 
@@ -172,16 +135,16 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
 def column_rows(labels: CorrectedLabels) -> list[list[str]]:
     """A table of text, header first: how often each label column is wrong; no rows if images have
     one label."""
-    shares = labels.errors.share_wrong_by_column
+    images, shares = labels.images, labels.errors.share_wrong_by_column
     rows = [["label column", "labels", "estimated wrong"]]
-    for (name, votes), share in zip(labels.images.votes.items(), shares, strict=False):
+    for name, votes, share in zip(images.label_columns, images.given.T, shares, strict=False):
         rows.append([name, f"{(votes != UNKNOWN).sum():,}", percent(share)])
     return rows
 
 
 def given_labels(labels: CorrectedLabels) -> str:
     """Words for the labels before: given labels, or the majority of several."""
-    return "majority labels" if labels.images.votes else "given labels"
+    return "majority labels" if labels.images.label_columns else "given labels"
 
 
 def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
@@ -203,7 +166,7 @@ def summary(outcome: Outcome) -> list[str]:
     wrong = percent(labels.errors.share_wrong)
     of = given_labels(labels)
     lines = [_changed(labels), f"an estimated {wrong} of the {of} are {WRONG_OR_MORE}"]
-    if labels.images.votes:
+    if labels.images.label_columns:
         lines += ["", *aligned(column_rows(labels)), ""]
     if outcome.choice:
         lines.append(f"features: {choice_in_words(outcome.choice)}")

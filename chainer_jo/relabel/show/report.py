@@ -82,8 +82,8 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int, command: str)
         )
     changed, classes = int(labels.changed.sum()), len(labels.images.class_names)
     about = f"{len(labels.images):,} images of {classes} classes."
-    if votes := labels.images.votes:
-        about += f" Given labels are the majority of {', '.join(votes)}; the network decides ties."
+    if names := labels.images.label_columns:
+        about += f" Given labels are the majority of {', '.join(names)}; the network decides ties."
     about += f" The list for review has {len(listed):,} images: {changed:,} whose label changed"
     if kept := len(listed) - changed:
         about += f" and {kept:,} whose given label is doubtful but kept"
@@ -115,7 +115,7 @@ def _sections(outcome: Outcome) -> tuple[str, str]:
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
         tiles.append((shares, f"accuracy on {a.of}"))
-    tables = {"Labels by column": column_rows(labels)} if labels.images.votes else {}
+    tables = {"Labels by column": column_rows(labels)} if labels.images.label_columns else {}
     tables["Labels by class"] = class_rows(labels)
     if len(confused := transition_rows(labels)) > 1:
         tables["Most frequent confusions"] = confused

@@ -41,7 +41,7 @@ def write(
         def place(path: str, target: str) -> None:
             _place(images.root / path, whole / target, None if copy else end / target)
 
-        in_table = images.lines is not None
+        in_table = bool(images.lines)
         targets = images.paths if in_table else _in_class_folders(labels)
         for i in np.flatnonzero(kept):
             place(images.paths[i], targets[i])
