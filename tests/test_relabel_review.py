@@ -250,9 +250,7 @@ def test_labels_that_were_put_there_after_an_early_stop_are_not_taken_for_ours(r
 
 def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_path, monkeypatch):
     def folder():
-        found = ResultsFolder(tmp_path, {"train": 16 * "0"}, {})
-        found.check()
-        return found
+        return ResultsFolder(tmp_path, {"train": 16 * "0"}, {})
 
     folder().bind(None)
     folder().write_labels("one", {})

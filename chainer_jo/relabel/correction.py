@@ -39,7 +39,6 @@ def relabel(flags: argparse.Namespace) -> None:
     _check_form(flags, sets)
     fingerprints = {use: each.fingerprint for use, each in sets.by_use.items()}
     folder = ResultsFolder(flags.out, fingerprints, _deciding(flags))
-    folder.check()
     if flags.apply:
         folder.check_apply(flags.apply)
     corrector = _corrector(flags, sets)
