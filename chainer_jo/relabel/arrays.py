@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 def find_label_errors(
-    labels: Any, pred_probs: Any = None, class_names: ClassNames | None = None, **others: Any
+    labels: Any, pred_probs: Any, class_names: ClassNames | None = None
 ) -> LabelErrors:
     """Finds wrong labels by probabilities of any model that was not trained on them, out of fold of
     a cross validation, say. See `LabelErrors.table` for a table.
@@ -42,20 +42,13 @@ def find_label_errors(
     that are none of the classes, columns of no certain class, or tables whose rows are not the
     same.
     """
-    dimensions = _array("labels", labels).ndim, _array("pred_probs", pred_probs).ndim
-    if others or pred_probs is None or dimensions == (2, 1):
-        named = "".join(f"{name}=, " for name in others)
-        raise UserError(f"find_label_errors: {named}expected labels (n,), then pred_probs (n, c)")
     index = common_index(pred_probs, labels)
     numbers = matrix("pred_probs", pred_probs)
     if (numbers < 0).any() or not numbers.sum(axis=1).all():
-        raise UserError(
-            "pred_probs: expected numbers from 0 on, at least one positive number a row"
-        )
+        raise UserError("pred_probs: expected numbers from 0 on, at least one positive a row")
     given, present = _labels(labels, len(numbers))
     names = _names(class_names, column_names(pred_probs), given, numbers)
-    codes = _encoded(given, names, present)
-    errors = label_errors.find_label_errors(numbers, codes, names)
+    errors = label_errors.find_label_errors(numbers, _encoded(given, names, present), names)
     return replace(errors, index=index)
 
 
@@ -81,13 +74,8 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     """
     from chainer_jo.relabel.judge import training
 
-    names = [field.name for field in fields(Recipe)]
-    for name in settings:
-        if name not in names:
-            raise UserError(f"setting {name}: expected one of {', '.join(names)}")
     index = common_index(features, labels)
-    recipe = Recipe(**settings)
-    errors = training.judge(*training_arrays(features, labels), recipe, seed)
+    errors = training.judge(*training_arrays(features, labels), Recipe(**settings), seed)
     return replace(errors, index=index)
 
 

@@ -22,14 +22,10 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,
     Outcome,
-    accuracy_rows,
-    class_rows,
-    column_rows,
     given_labels,
     percent,
     sampling_interval,
-    score_rows,
-    transition_rows,
+    tables,
 )
 from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
@@ -115,23 +111,17 @@ def _sections(outcome: Outcome) -> tuple[str, str]:
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
         tiles.append((shares, f"accuracy on {a.of}"))
-    tables = {"Labels by column": column_rows(labels)} if labels.images.label_columns else {}
-    tables["Labels by class"] = class_rows(labels)
-    if len(confused := transition_rows(labels)) > 1:
-        tables["Most frequent confusions"] = confused
-    if outcome.accuracies:
-        tables["Accuracy of a network trained on the labels"] = accuracy_rows(outcome.accuracies)
     for rule, scores in list(labels.scores().items())[-1:]:
         before, after = percent(scores.right_before), percent(scores.right_after)
         tiles[1:1] = [
             (f"{before} → {after}", f"label accuracy ({scores.known:,} true labels known)"),
             (percent(scores.f1), f"F1 of label error detection: {rule}"),
         ]
-        tables = {"Label error detection": score_rows(labels), **tables}
+    shown = tables(outcome)
     if duplicates := labels.errors.duplicates:
-        tables["Identical or nearly identical images"] = _duplicate_rows(labels, duplicates)
+        shown["Identical or nearly identical images"] = _duplicate_rows(labels, duplicates)
     escape = html.escape
-    parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
+    parts = [_section(heading, _table(rows)) for heading, rows in shown.items()]
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
     parts.append(_section("Computation", f"<dl>{facts}</dl>"))
     first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
@@ -155,22 +145,20 @@ def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.n
     images have several labels, all of them; of the ``listed`` images first, then of the further
     images of the audit."""
     images, errors = labels.images, labels.errors
-    votes = [] if errors.votes is None else errors.votes[rows].tolist()
     place = {row: i for i, row in enumerate(rows.tolist())}
+    columns = [
+        images.paths[rows].tolist(),
+        errors.given[rows].tolist(),
+        errors.new[rows].tolist(),
+        map(_rounded, errors.probability_given[rows]),
+        map(_rounded, errors.probability_new[rows]),
+    ]
+    if errors.votes is not None:
+        columns.append(errors.votes[rows].tolist())
     return {
         "key": images.fingerprint,
         "classes": list(images.class_names),
-        "rows": [
-            [
-                images.paths[i],
-                int(errors.given[i]),
-                int(errors.new[i]),
-                _rounded(errors.probability_given[i]),
-                _rounded(errors.probability_new[i]),
-                *votes[place[i] : place[i] + 1],
-            ]
-            for i in rows.tolist()
-        ],
+        "rows": list(zip(*columns, strict=True)),
         "listed": listed,
         "audit": [place[row] for row in audit.tolist()],
         "estimate": errors.share_wrong,
@@ -182,14 +170,14 @@ def _section(heading: str, content: str) -> str:
 
 
 def _table(rows: list[list[str]]) -> str:
+    def line(row: list[str], tag: str) -> str:
+        cells = (f"<{tag}>{html.escape(text)}</{tag}>" for text in row)
+        return f"<tr>{''.join(cells)}</tr>"
+
     head, *body = rows
-    cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
-    lines = [
-        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in body
-    ]
     return (
-        f'<div class="wide high" tabindex="0"><table class="text"><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
+        f'<div class="wide high" tabindex="0"><table class="text"><thead>{line(head, "th")}</thead>'
+        f"<tbody>{''.join(line(row, 'td') for row in body)}</tbody></table></div>"
     )
 
 
