@@ -11,7 +11,7 @@ import numpy as np
 from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels, Z
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
-from chainer_jo.text import aligned, counted
+from chainer_jo.text import aligned, counted, percent
 
 #: Least certain difference of two accuracies, in standard errors.
 CERTAIN_STANDARD_ERRORS = 2.0
@@ -211,8 +211,3 @@ def sampling_interval(share: float, number: int) -> str:
     middle = (number * share + 2) / (number + 4)
     half = Z * math.sqrt(middle * (1 - middle) / (number + 4))
     return f"{100 * max(0.0, middle - half):.1f} to {percent(min(1.0, middle + half))}"
-
-
-def percent(share: float) -> str:
-    """A share in [0, 1] as text in percent."""
-    return f"{100 * share:.1f} %"

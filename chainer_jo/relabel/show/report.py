@@ -23,13 +23,13 @@ from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,
     Outcome,
     given_labels,
-    percent,
     sampling_interval,
     tables,
 )
 from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
+from chainer_jo.text import percent
 
 #: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50

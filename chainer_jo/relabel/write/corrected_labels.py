@@ -24,6 +24,7 @@ from chainer_jo.relabel.judge.label_errors import COLUMNS as VERDICT_COLUMNS
 from chainer_jo.relabel.judge.label_errors import LabelErrors
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.labelled_images import LabelledImages
+from chainer_jo.text import percent
 
 COLUMNS = ("path", *VERDICT_COLUMNS, "reviewed")
 
@@ -224,7 +225,7 @@ class AuditResult:
         missed = ". Some errors depend on the appearance of images, and the new labels keep them."
         return (
             f"audit: {self.wrong.sum():,} of {len(self.wrong):,} randomly drawn labels are wrong; "
-            f"with the probabilities of all labels an estimated {100 * self.share:.1f} % are wrong "
-            f"(95 %: {100 * low:.1f} to {100 * high:.1f} %); estimate without review: "
-            f"{100 * self.estimate:.1f} %"
-        ) + (missed if self.estimate < low else "")
+            f"with the probabilities of all labels an estimated {percent(self.share)} are wrong "
+            f"(95 %: {100 * low:.1f} to {percent(high)}); estimate without review: "
+            f"{percent(self.estimate)}{missed if self.estimate < low else ''}"
+        )
