@@ -13,7 +13,6 @@ from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
-from chainer_jo.relabel.read.image_features import usual_size
 from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.show.outcome import Outcome, summary
@@ -107,11 +106,7 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     folder.write_labels(labels.table(), outcome.choice)
     labels.write_probabilities(out / SOFT_LABELS)
     network = [outcome.network.save(out)] if outcome.network else []
-    try:
-        size = usual_size(labels.images)
-    except UserError:  # by features or probabilities no image has to be opened: grey squares
-        size = 24
-    page = report.write(outcome, flags.data, out, size, flags.command)
+    page = report.write(outcome, flags.data, out, flags.command)
     say("", *summary(outcome), "", sep="\n")
     say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
 

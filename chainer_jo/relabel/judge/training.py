@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from typing import Any
 
 import chainer
 import numpy as np
@@ -23,12 +24,13 @@ from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.label_noise import majority
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
-from chainer_jo.relabel.judge.settings import Recipe, batch_size, check_limits
+from chainer_jo.relabel.judge.settings import Recipe, check_limits
 
 #: Images per forward pass in test mode.
 IMAGES_PER_PASS = 1000
-#: Most images per batch, least number of batches in an epoch; see `batch_size`.
-LARGEST_BATCH, FEWEST_BATCHES = 512, 12
+#: Images per batch: the largest power of two with which an epoch has FEWEST_BATCHES. Statistics of
+#: fewer than SMALLEST_BATCH are too noisy for batch normalisation.
+LARGEST_BATCH, SMALLEST_BATCH, FEWEST_BATCHES = 512, 16, 12
 #: Most numbers in the labels of networks that are trained side by side.
 LARGEST_LABELS = 2**22
 
@@ -123,14 +125,11 @@ def first_step(
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """Trains a fresh network on fixed labels (n, c) float32 of all images, soft or one-hot. Raises
     UserError if training diverged."""
-    store = SoftLabels(labels, labels.shape[1])
-    rows = np.arange(len(data))
+    store, rows = SoftLabels(labels, labels.shape[1]), np.arange(len(data))
     model = _model(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
     sgd = _sgd(recipe, len(rows), (recipe.epochs // 3, 2 * recipe.epochs // 3))
-    trainer = algorithm1.second_step(model, data.inputs(rows), store, sgd, seed=seed)
-    _run(trainer)
-    model = trainer.updater.model
+    _run(algorithm1.second_step(model, data.inputs(rows), store, sgd, seed=seed))
     _check_finite(recipe, *(parameter.array for parameter in model.params()))
     return model
 
@@ -157,7 +156,7 @@ def judge(
     return find_label_errors(probabilities, given, class_names, groups)
 
 
-def _check_finite(recipe: Recipe, *arrays: np.ndarray) -> None:
+def _check_finite(recipe: Recipe, *arrays: Any) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
         raise UserError(
             f"training diverged with learning rate {recipe.learning_rate:g}, alpha "
@@ -223,15 +222,11 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _sgd(recipe: Recipe, n: int, drops: tuple[int, ...] = ()) -> algorithm1.Optimization:
-    return algorithm1.Optimization(
-        recipe.epochs,
-        recipe.learning_rate,
-        drops,
-        batch_size(n, LARGEST_BATCH, FEWEST_BATCHES),
-        weight_decay=recipe.weight_decay,
-        pad=0,
-        flip=False,
-    )
+    batch = LARGEST_BATCH
+    while batch > SMALLEST_BATCH and n < FEWEST_BATCHES * batch:
+        batch //= 2
+    sgd = recipe.epochs, recipe.learning_rate, drops, min(batch, n)
+    return algorithm1.Optimization(*sgd, weight_decay=recipe.weight_decay, pad=0, flip=False)
 
 
 def _model(

@@ -19,6 +19,7 @@ from chainer_jo import __version__, files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.read.image_features import usual_size
 from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,
     Outcome,
@@ -48,20 +49,16 @@ MAX_PNG_SIDE = 16
 NO_DOUBT = "<p>No doubt: no check found a reason why the new labels may be worse.</p>"
 
 
-def write(outcome: Outcome, name: str, out: Path, usual_size: int, command: str) -> Path:
-    """Writes the page to a folder; returns its path.
-
-    Parameters
-    ----------
-    name : path of the data; the page, which may be passed on, shows only its last part.
-    usual_size : side of the images, in pixels.
-    command : printed at the end.
-    """
+def write(outcome: Outcome, name: str, out: Path, command: str) -> Path:
+    """Writes the page to a folder; returns its path. The page, which may be passed on, shows only
+    the last part of the data's path, ``name``; the ``command`` is printed at its end."""
     labels, path = outcome.labels, out / REPORT
     listed = to_review(labels)
     rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
     content = _content(labels, rows, len(listed), outcome.audit)
-    side = side_for(len(rows), usual_size)
+    side = SIDES[-1]
+    with contextlib.suppress(UserError):  # by given features no image has to be opened
+        side = side_for(len(rows), usual_size(labels.images))
     content |= {"cells": CELLS, "columns": COLUMNS, "side": side, "kind": kind_for(side)}
     pictures = sheets(labels.images.files(rows), side)
     embedded, folder = "", path.with_name(PICTURES)
