@@ -130,7 +130,7 @@ def test_a_table_of_right_labels_says_which_column_they_are_in(tmp_path):
     """The column that was named is that of the given labels."""
     write(tmp_path / "both.csv", [("path", "label", "noisy"), ("1.png", "cat", "dog")])
     with pytest.raises(UserError, match=r"columns \['label', 'noisy'\], expected one of them"):
-        label_table.read(tmp_path / "both.csv", TableForm(labels=("noisy",)).or_usual())
+        label_table.read(tmp_path / "both.csv", TableForm.of(None, "noisy", None).or_usual())
 
 
 def test_what_somebody_changed_is_not_overwritten(relabel, tmp_path):

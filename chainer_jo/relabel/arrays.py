@@ -183,11 +183,9 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if len(empty := np.flatnonzero(~present.any(axis=1))):
         raise UserError(f"labels: row {empty[0]} has none, expected one or more")
     given = table[present].tolist() if table.dtype.kind == "O" else table[present]
-    if table.dtype.kind == "f" and not present.all() and (given == given.round()).all():
-        if (np.abs(given) >= 2**53).any():  # neighbours are one float
-            shown = max(given.tolist(), key=abs)
-            raise UserError(f"labels: {shown}, expected less than 2**53 beside NaN, or text")
-        given = given.astype(np.int64)  # a missing number has made them float
+    whole = table.dtype.kind == "f" and (given == given.round()).all() and given.max() < 2**53
+    if whole and not present.all():  # a missing number has made them float
+        given = given.astype(np.int64)
     return _classes("labels", given, len(given), "row", np.nonzero(present)[0]), present
 
 

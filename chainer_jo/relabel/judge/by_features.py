@@ -96,11 +96,8 @@ class ByFeatures:
 
     Parameters
     ----------
-    sets : images.
     features : one of `COMPUTED`, or a file for `read_features`.
-    recipe, seed : of training.
     device : of computed features, "cpu" or "cuda:N".
-    threads : of training.
     baseline : True also trains a network on the given labels.
 
     Raises UserError for too few images, or a file or network of features that cannot be used.
@@ -222,18 +219,13 @@ class ByProbabilities:
     def __init__(self, images: LabelledImages, file: str) -> None:
         self.images, classes = images, images.class_names
         numbers, columns = read_rows(file, images, "probabilities")
-        names = list(classes) if columns is None else columns
-        if columns is None and sorted(names) != names:
+        # Without names columns are in the order of the classes, which text with numbers has not.
+        names = columns or (list(classes) if sorted(classes) == list(classes) else [])
+        if sorted(names) != sorted(classes) or numbers.shape[1] != len(classes):
             raise UserError(
-                f"probabilities {file!r}: names with numbers such as {names[-1]!r} have more than "
-                "one order, expected an array 'class_names', what the columns stand for"
-            )
-        width = numbers.shape[1]
-        if sorted(names) != sorted(classes) or width != len(classes):
-            raise UserError(
-                f"probabilities {file!r}: {width} columns for classes {', '.join(names[:5])}, "
-                f"expected one for each of the {len(classes)} of the labels; an array "
-                "'class_names' says their order"
+                f"probabilities {file!r}: {numbers.shape[1]} columns for {len(classes)} classes, "
+                f"expected one for each; an array 'class_names' with {classes[-1]!r} and the other "
+                "classes says their order"
             )
         self.probabilities = numbers.astype(np.float32)[:, [names.index(name) for name in classes]]
         problems = Problems()

@@ -35,13 +35,10 @@ MAX_GROUP_SHARE = 0.05
 
 
 def check_enough(given: np.ndarray, number: int) -> None:
-    """Raises UserError for fewer than two folds, fewer than two images a fold, or no two images of
-    a class."""
+    """Raises UserError for fewer than two images a fold, or no two images of a class."""
     n = len(given)
-    if number < 2 or n < 2 * number:
-        raise UserError(
-            f"{n} images in {number} folds: expected at least two folds with two images each"
-        )
+    if n < 2 * number:
+        raise UserError(f"{n} images in {number} folds: expected at least two images each")
     if np.bincount(given).max() < 2:
         raise UserError(f"{n} images of {n} classes: expected two or more of some class")
 
@@ -53,7 +50,6 @@ def folds(
 
     Parameters
     ----------
-    given : int (n,), the classes.
     seed : of the division; further numbers tell several divisions of one seed apart.
     groups : rows of duplicates, which go to the fold of the first of them.
 

@@ -46,9 +46,7 @@ def estimate_transition(
     ----------
     probabilities : p(true | x), (n, c); of images whose given labels the network has not been
         trained on, or else T comes out with too few errors.
-    given : int (n,) or (n, m).
     start : T (c, c) to start from.
-    iterations : at most.
     prior : labels (c, c) that are added to every row's counts. By default one, spread evenly, so
         that a class that no image seems to be of keeps a row.
     """
@@ -60,10 +58,8 @@ def estimate_transition(
 
 
 def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
-    """p(true | x, given), (n, c), proportional to p(true | x) T[true, given].
-
-    Parameters are as in `estimate_transition`; the dtype is the probabilities'.
-    """
+    """p(true | x, given), (n, c), proportional to p(true | x) T[true, given]; dtype and parameters
+    are those of `estimate_transition`."""
     # The last row, of index UNKNOWN: an empty place says nothing.
     evidence = np.vstack([transition.T, np.ones(len(transition))]).astype(probabilities.dtype)
     for column in given.reshape(len(given), -1).T:
@@ -137,8 +133,6 @@ def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.nd
     with C = sum_i s_ik s_ij, the images of which the network cannot say whether they are k or j.
     1 / (c - 1) of the lost errors is spread over their row, the rest over all rows. With two
     classes, T stays as it is.
-
-    ``probabilities`` are p(true | x), (n, c).
     """
     c = len(transition)
     images, apart = probabilities.sum(axis=0)[:, None], ~np.eye(c, dtype=bool)

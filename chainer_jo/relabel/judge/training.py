@@ -23,7 +23,7 @@ from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwo
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.label_noise import majority
-from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
+from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, prior_of
 from chainer_jo.relabel.judge.settings import Recipe, check_limits
 
 #: Images per forward pass in test mode.
@@ -40,7 +40,7 @@ def configured() -> Iterator[None]:
     """Training's own configuration of Chainer and NumPy, whatever the caller's is.
 
     Chainer's type checks take a tenth of a step of networks this small. `_check_finite` looks for
-    numbers that are not finite after training.
+    NaN and infinity after training.
     """
     with (
         chainer.using_config("train", True),
@@ -50,27 +50,6 @@ def configured() -> Iterator[None]:
         np.errstate(all="ignore"),
     ):
         yield
-
-
-class MeanPrediction(training.Extension):
-    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of ``inputs``, on which the
-    network is not trained."""
-
-    trigger = 1, "epoch"
-
-    def __init__(self, inputs: FeatureInput, start: int) -> None:
-        self._inputs = inputs
-        self._start = start
-        self._epochs = 0
-        self.probabilities = np.zeros((), np.float32)
-
-    def __call__(self, trainer: training.Trainer) -> None:
-        if trainer.updater.epoch < self._start:
-            return
-        latest = predict(trainer.updater.model, self._inputs)
-        self._epochs += 1
-        change = (latest - self.probabilities) / np.float32(self._epochs)
-        self.probabilities = self.probabilities + change
 
 
 def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
@@ -110,15 +89,29 @@ def first_step(
     weights = recipe.alpha, recipe.beta
     model = _model(data, rows, labels, weights, recipe, (seed, 1, *numbers))
     start, stop = recipe.warmup_epochs + 1, recipe.epochs
+    inputs, predicted = data.inputs(unseen), []
     sgd = _sgd(recipe, len(rows))
     trainer = algorithm1.first_step(model, data.inputs(rows), labels, sgd, start, stop, seed=seed)
-    if recipe.prior == "labels":
-        trainer.extend(PriorUpdate(start), name="PriorUpdate")
-    mean = MeanPrediction(data.inputs(unseen), stop - recipe.average + 1)
-    trainer.extend(mean, name="MeanPrediction")
-    trainer.extend(lambda trainer: on_epoch(), name="on_epoch", trigger=(1, "epoch"))
+
+    def update_prior(trainer: training.Trainer) -> None:
+        """Makes the mean label the p of L_p (eq. 10) in the next epoch: under asymmetric noise,
+        given and true labels have different distributions."""
+        if recipe.prior == "labels" and trainer.updater.epoch >= start:
+            model.objective.prior[...] = prior_of(labels.soft_labels)
+
+    def predict_unseen(trainer: training.Trainer) -> None:
+        if trainer.updater.epoch > stop - recipe.average:
+            predicted.append(predict(model, inputs))
+        on_epoch()
+
+    # After `LabelUpdate`, which has the same priority.
+    trainer.extend(update_prior, trigger=(1, "epoch"), priority=training.PRIORITY_EDITOR)
+    trainer.extend(predict_unseen, trigger=(1, "epoch"))
     _run(trainer)
-    return mean.probabilities
+    mean = np.zeros((), np.float32)
+    for i, latest in enumerate(predicted, 1):
+        mean = mean + (latest - mean) / np.float32(i)
+    return mean
 
 
 @configured()
@@ -145,8 +138,8 @@ def judge(
     """Judges noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
     probabilities of networks trained on the majority; near duplicates are in one fold.
 
-    Raises UserError if training diverged, there are too few images for folds, or the seed is no
-    whole number from 0 on.
+    ``shown`` shows the progress. Raises UserError if training diverged, there are too few images
+    for folds, or the seed is no whole number from 0 on.
     """
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)
@@ -180,13 +173,7 @@ def out_of_fold(
     thousand. Networks are trained side by side; where folds differ in size, the smaller training
     sets have some images twice. If training diverges, some probabilities are not finite.
 
-    Parameters
-    ----------
-    given : int (n,), noisy labels.
-    groups : rows of duplicates; see `folds`.
-    shown : True shows the progress.
-
-    Raises UserError for fewer than two folds, or two images per fold.
+    ``given`` are int (n,), ``groups`` as in `folds`. Raises UserError as `folds` does.
     """
     n = len(data)
     number = recipe.number_of_seeds(n)

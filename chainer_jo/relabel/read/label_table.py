@@ -37,16 +37,15 @@ class TableForm:
 
     Attributes
     ----------
-    paths, labels : possible names of the columns, in any case; the first one in the table counts.
-    several : names of two label columns or more, all of which count, in the place of ``labels``.
-    asks : True refuses a table with further columns such as "label2" and names the flag.
+    paths : possible names of the column, in any case; the first one in the table counts.
+    labels : possible names of each label column, all of which count.
     root : folder that the paths are below; None: the folder of the table.
+    asks : True refuses a table with further columns such as "label2" and names the flag.
     """
 
     paths: tuple[str, ...] = (PATH, FILE_NAME)
-    labels: tuple[str, ...] = (LABEL,)
+    labels: tuple[tuple[str, ...], ...] = ((LABEL,),)
     root: str | None = None
-    several: tuple[str, ...] = ()
     asks: bool = False
 
     @classmethod
@@ -54,32 +53,28 @@ class TableForm:
         cls, path: str | None, label: str | None, root: str | None, several: tuple[str, ...] = ()
     ) -> TableForm:
         """Form with the given columns; None: the usual ones."""
-        paths, labels = (path,) if path else USUAL.paths, (label,) if label else USUAL.labels
-        return cls(paths, labels, root, several, asks=not (label or several))
+        labels = tuple((name,) for name in several or (label or LABEL,))
+        return cls((path,) if path else USUAL.paths, labels, root, not (label or several))
 
     def or_usual(self) -> TableForm:
         """Form of further tables of one label an image, which may have the usual columns, too."""
-        paths, labels = (*self.paths, *USUAL.paths), (*self.labels, *USUAL.labels)
-        return TableForm(paths, labels, self.root)
+        labels = (*(self.labels[0] if len(self.labels) == 1 else ()), LABEL)
+        return TableForm((*self.paths, *USUAL.paths), (labels,), self.root)
 
     def folder(self, file: str | Path) -> Path:
         """Folder of the images of a table."""
         return Path(os.path.abspath(os.path.expanduser(self.root or Path(file).parent)))
 
-    @property
-    def _needed(self) -> list[tuple[str, ...]]:
-        """Possible names of each needed column, paths first."""
-        several: list[tuple[str, ...]] = [(name,) for name in self.several]
-        return [self.paths, *(several or [self.labels])]
-
     def places(self, header: list[str]) -> list[int]:
         """Indices of the columns of paths and labels; empty without one of them."""
         at = {name.strip().casefold(): i for i, name in enumerate(header)}
-        found = [[at[n.casefold()] for n in names if n.casefold() in at] for names in self._needed]
+        needed = self.paths, *self.labels
+        found = [[at[n.casefold()] for n in names if n.casefold() in at] for names in needed]
         return [places[0] for places in found] if all(found) else []
 
     def __str__(self) -> str:
-        names = (" or ".join(map(repr, dict.fromkeys(each))) for each in self._needed)
+        needed = self.paths, *self.labels
+        names = (" or ".join(map(repr, dict.fromkeys(each))) for each in needed)
         return f"columns {' and '.join(names)}"
 
 
@@ -141,8 +136,9 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         raise UserError(
             f"{where}: {names[path_at]!r} is one column for paths and labels, expected two"
         )
-    meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
-    if len(meant) > 1 and not form.several:
+    possible = {name.casefold() for name in form.labels[0]}
+    meant = [name for name in names if name.casefold() in possible]
+    if len(meant) > 1:
         raise UserError(f"{where}: columns {meant}, expected one of them")
     if form.asks and (more := [name for name in names if _FURTHER_LABEL.fullmatch(name)]):
         flag = ",".join((*meant, *more))
