@@ -15,3 +15,8 @@ def aligned(rows: list[list[str]]) -> list[str]:
 def counted(number: int, thing: str) -> str:
     """A number of things: "1 run", "3 runs"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in [0, 1] as text in percent."""
+    return f"{100 * share:.{digits}f} %"

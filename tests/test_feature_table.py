@@ -58,9 +58,12 @@ def test_an_array_alone_is_in_the_order_of_the_table(images, file):
     np.save(alone, ROWS)
     np.testing.assert_array_equal(read_features(alone, images), ROWS)
     with pytest.raises(UserError, match="an .npy has no paths"):
-        read_features(alone, replace(images, lines=None))
-    for array, words in ((ROWS[:2], "2 rows, expected 3"), (ROWS[0], r"float64 \(2,\), expected"),
-                         (ROWS.astype("longdouble"), "float.*, expected numbers")):  # fmt: skip
+        read_features(alone, replace(images, lines=[]))
+    for array, words in (
+        (ROWS[:2], r"float64 \(2, 2\), expected numbers \(3 images"),
+        (ROWS[0], r"float64 \(2,\), expected"),
+        (ROWS.astype("longdouble"), "float.*, expected numbers"),
+    ):
         np.save(alone, array)
         with pytest.raises(UserError, match=words):
             read_features(alone, images)

@@ -1,14 +1,12 @@
 """From given labels to wrong and new ones: the decision, and the training behind it."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
-from chainer_jo.method.objectives import JointObjective
 from chainer_jo.relabel.judge import label_noise, training
 from chainer_jo.relabel.judge.features import FeatureSet
 from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates
@@ -18,7 +16,7 @@ from chainer_jo.relabel.judge.label_errors import (
     best_threshold,
     find_label_errors,
 )
-from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate
+from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, prior_of
 from chainer_jo.relabel.judge.training import Recipe
 
 C = 4
@@ -76,25 +74,33 @@ def test_the_second_step_divides_the_learning_rate_after_each_third(monkeypatch)
 
 
 def test_labels_are_updated_after_the_warm_up_and_the_last_are_averaged(monkeypatch):
-    epochs = {}
+    """The prior is the mean label."""
+    epochs, predicted = {}, []
 
     def run(trainer, usual=training._run):
-        store, mean = trainer.updater.labels, trainer.get_extension("MeanPrediction")
+        store, objective = trainer.updater.labels, trainer.updater.model.objective
 
         def note(trainer):
             changed = not np.isin(store.soft_labels, (0, 1)).all()
-            epochs[trainer.updater.epoch] = changed, mean.probabilities.ndim > 0
+            epochs[trainer.updater.epoch] = changed, len(predicted)
+            np.testing.assert_array_equal(objective.prior, prior_of(store.soft_labels))
 
         trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
         usual(trainer)
 
+    def predict(*arguments, usual=training.predict):
+        predicted.append(usual(*arguments))
+        return predicted[-1]
+
     monkeypatch.setattr(training, "_run", run)
+    monkeypatch.setattr(training, "predict", predict)
     features, true = blobs(240)
     recipe = Recipe(epochs=5, warmup_epochs=2, average=2, rule="soft", seeds=1)
     training.out_of_fold(FeatureSet(features, true), true, C, recipe, 0)
-    assert epochs == {
-        1: (False, False), 2: (False, False), 3: (True, False), 4: (True, True), 5: (True, True),
-    }  # fmt: skip
+    assert epochs == {1: (False, 0), 2: (False, 0), 3: (True, 0), 4: (True, 1), 5: (True, 2)}
+    prior = prior_of(np.array([[0.9, 0.1, 0], [0.5, 0.5, 0]]))
+    np.testing.assert_allclose(prior, [0.7, 0.3, 0], atol=2e-3)
+    assert prior.min() > 0 and prior.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -233,14 +239,13 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
 
 
 @pytest.mark.parametrize("rule", ["posterior", "soft"])
-def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
+def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch, capsys):
     features, true = blobs(240)
     recipe = Recipe(epochs=4, warmup_epochs=1, average=2, rule=rule, seeds=2)
     given = given_labels(true)
     what = FeatureSet(features, given), given, C, recipe, 3
-    steps = []
-    together = training.out_of_fold(*what, progress=lambda *step: steps.append(step))
-    assert steps == [(i, 4) for i in range(1, 5)]
+    together = training.out_of_fold(*what, shown=True)
+    assert "Training: 4 of 4 epochs" in capsys.readouterr().err
     monkeypatch.setattr(training, "LARGEST_LABELS", 1)
     each = training.out_of_fold(*what)
     np.testing.assert_allclose(together, each, atol=1e-4)
@@ -349,18 +354,3 @@ def test_labels_are_the_posterior_of_the_mean():
     expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.transition)
     np.testing.assert_array_equal(labels.soft_labels, expected)
     assert labels.soft_labels.dtype == np.float32
-
-
-def test_prior_is_the_mean_label_once_labels_are_updated():
-    updater = SimpleNamespace(
-        epoch=1,
-        labels=SimpleNamespace(soft_labels=np.array([[0.9, 0.1, 0], [0.5, 0.5, 0]], np.float32)),
-        model=SimpleNamespace(objective=JointObjective(np.full(3, 1 / 3), 1.0, 1.0)),
-    )
-    extension = PriorUpdate(start=2)
-    for epoch, expected in ((1, [1 / 3] * 3), (2, [0.7, 0.3, 0])):
-        updater.epoch = epoch
-        extension(SimpleNamespace(updater=updater))
-        prior = updater.model.objective.prior
-        np.testing.assert_allclose(prior, expected, atol=2e-3)
-        assert prior.min() > 0 and prior.sum() == pytest.approx(1)

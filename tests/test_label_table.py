@@ -148,7 +148,7 @@ DAMAGE = {
     "after a wide space": (PLAIN.encode() + 'c.png,\xa0"dog"\n'.encode(), "before a quote.*line 4"),
     "a name of two lines": (
         b'path,"label\nx"\na.png,b\n',
-        r"the header is \['path', 'label\\nx'\], expected columns",
+        "the header is 'path,\"label', expected columns",
     ),
     "not text": (b"\x89PNG\r\n\x1a\n\0\0\xff", "line 1 is not UTF-8"),
 }

@@ -82,7 +82,6 @@ def test_predict_without_a_network(content, tmp_path, capsys):
     ({"seen": {"by": "pixels", "side": 9}}, "", "damaged (features {'by': 'pixels', 'side': 9})"),
     ({"hidden": 10**9}, "", "damaged (weights of other shapes than ((3, 1000000000), "),
     ({}, "normalisation/scale", "damaged ("),
-    ({"resize": 32}, "", "a network trained on images by an earlier version"),
 ])  # fmt: skip
 def test_a_network_that_does_not_fit_what_it_says_is_one_line(
     about, removed, words, corrected, tmp_path, capsys

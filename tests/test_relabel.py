@@ -8,9 +8,9 @@ import own_images
 import pytest
 from own_images import DARK, LIGHT, ODD, SHORT, content, make, one_line, read, relabel, run
 
-from chainer_jo.relabel.judge import by_features as module
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 pytestmark = pytest.mark.usefixtures("own_set")
 
@@ -101,21 +101,21 @@ def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, 
     other = shutil.copytree(own_set, tmp_path / "other")
     words = (*own_images.by_features(own_set), f"--{use}", other / "labels.csv")
     assert relabel(own_set, tmp_path / "out", *words) == 2
-    assert f"'images/00, é.png' is in the train and in the {use} set, expected" in one_line(capsys)
+    assert f"'images/00, é.png' (line 2) is in the train and in the {use} set" in one_line(capsys)
 
 
 def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys, monkeypatch):
-    compared, usual = [], module.accuracies_of
+    probabilities, usual = [], TrainedNetwork.of_features
 
-    def accuracies_of(networks, right, predict):
-        compared[:] = [each and predict(each, "test") for each in networks]
-        return usual(networks, right, predict)
+    def of_features(network, features):
+        probabilities.append(usual(network, features))
+        return probabilities[-1]
 
     def row_of_the_test_set():
         (row,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("| test")]
         return [cell.strip() for cell in row.split("|")]
 
-    monkeypatch.setattr(module, "accuracies_of", accuracies_of)
+    monkeypatch.setattr(TrainedNetwork, "of_features", of_features)
     other = make(tmp_path / "other", wrong=0, prefix="other ")
     sets = [np.load(root / "features.npz") for root in (own_set, other)]
     both = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
@@ -131,7 +131,7 @@ def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys
     assert row_of_the_test_set()[2:4] == ["60", ""]
     assert relabel(own_set, tmp_path / "out", "--baseline", *words) == 0
     assert all(0 <= float(cell) <= 100 for cell in row_of_the_test_set()[3:5])
-    assert (compared[0] != compared[1]).any()
+    assert (probabilities[-2] != probabilities[-1]).any()
     assert relabel(own_set, tmp_path / "no", "--baseline") == 2
     assert "--baseline: expected with --validation or --test" in one_line(capsys)
 

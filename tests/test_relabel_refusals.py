@@ -176,7 +176,7 @@ def test_columns_of_numbered_classes_are_named(tmp_path, capsys):
     command = (root, tmp_path / "out", "--probabilities", file := tmp_path / "p.npz")
     np.savez(file, probabilities=p, paths=paths)
     assert relabel(*command) == 2
-    assert "such as '10' have more than one order, expected an array 'class" in one_line(capsys)
+    assert "expected one for each; an array 'class_names' with '10' and" in one_line(capsys)
     np.savez(file, probabilities=p, paths=paths, class_names=names)
     assert relabel(*command) == 0
     assert {row["changed"] for row in read(tmp_path / "out" / "labels.csv")} == {"no"}

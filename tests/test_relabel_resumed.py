@@ -1,14 +1,13 @@
-"""`chainer-jo relabel` again in one folder: stopped, on other data, of earlier versions."""
+"""`chainer-jo relabel` again in one folder: stopped, on other data, twice at once."""
 
 import errno
 import itertools
-import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
-from own_images import SHORT, files_below, make, one_line, read, relabel
+from own_images import SHORT, make, one_line, read, relabel
 from own_images import by_features as features_of
 
 from chainer_jo.errors import UserError
@@ -34,11 +33,11 @@ def test_another_command_on_the_same_folder_with_other_labels(
     out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
     judge = training.judge
 
-    def meanwhile(*arguments):
+    def meanwhile(*arguments, **shown):
         monkeypatch.setattr(training, "judge", judge)
         assert relabel(other, out, *features_of(other)) == 0
         capsys.readouterr()
-        return judge(*arguments)
+        return judge(*arguments, **shown)
 
     monkeypatch.setattr(training, "judge", meanwhile)
     assert relabel(own_set, out, *features_of(own_set)) == 2
@@ -49,7 +48,7 @@ def test_another_command_on_the_same_folder_with_other_labels(
 
 
 def test_interrupted_by_features_it_begins_again(own_set, tmp_path, capsys, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **shown):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "judge", interrupted)
@@ -99,28 +98,11 @@ def test_a_full_disk_at_the_end_costs_nothing(own_set, tmp_path, monkeypatch, ca
             assert (out / name).read_bytes() == complete[name]
 
 
-def test_results_of_earlier_versions_that_were_trained_on_images_are_refused(
-    own_set, corrected, tmp_path, capsys
-):
-    """Their runs stay, and nothing is written beside them."""
-    out, runs = (shutil.copytree(corrected, tmp_path / name) for name in ("out", "runs"))
-    (runs / "runs").mkdir()
-    record = json.loads((out / "results.json").read_text())
-    record["flags"]["from-scratch"] = True
-    (out / "results.json").write_text(json.dumps(record))
-    for folder in (out, runs):
-        before = files_below(folder)
-        assert relabel(own_set, folder, *SHORT) == 2
-        assert "trained on images by an earlier version, expected another --out" in one_line(capsys)
-        assert files_below(folder) == before
-
-
 DATA = {"train": "0123456789abcdef"}
 
 
 def begun(path, seed=0):
     folder = ResultsFolder(path, DATA, {"seed": seed})
-    folder.check()
     folder.bind(None)
     return folder
 

@@ -22,7 +22,8 @@ from test_relabel import content
 
 from chainer_jo import __version__, files
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import deciding, parse
+from chainer_jo.relabel.command import parse
+from chainer_jo.relabel.correction import _deciding
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.show.outcome import sampling_interval
@@ -129,7 +130,7 @@ def test_a_table_of_right_labels_says_which_column_they_are_in(tmp_path):
     """The column that was named is that of the given labels."""
     write(tmp_path / "both.csv", [("path", "label", "noisy"), ("1.png", "cat", "dog")])
     with pytest.raises(UserError, match=r"columns \['label', 'noisy'\], expected one of them"):
-        label_table.read(tmp_path / "both.csv", TableForm(labels=("noisy",)).or_usual())
+        label_table.read(tmp_path / "both.csv", TableForm.of(None, "noisy", None).or_usual())
 
 
 def test_what_somebody_changed_is_not_overwritten(relabel, tmp_path):
@@ -161,7 +162,7 @@ def test_every_flag_that_decides_the_labels_counts(tmp_path):
         ("--learning-rate", "0.1", "0.2"), ("--prior", "labels", "uniform"), ("--seed", "1", "2"),
         ("--features", a, b), ("--probabilities", a, b),
     ):  # fmt: skip
-        one, other = (deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
+        one, other = (_deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
         assert [name for name in one if one[name] != other[name]] == [flag.removeprefix("--")]
 
 
@@ -249,9 +250,7 @@ def test_labels_that_were_put_there_after_an_early_stop_are_not_taken_for_ours(r
 
 def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_path, monkeypatch):
     def folder():
-        found = ResultsFolder(tmp_path, {"train": 16 * "0"}, {})
-        found.check()
-        return found
+        return ResultsFolder(tmp_path, {"train": 16 * "0"}, {})
 
     folder().bind(None)
     folder().write_labels("one", {})

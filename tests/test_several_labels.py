@@ -114,7 +114,6 @@ def test_forms_of_empty_places(people, kind):
         (lambda y: y[:, :, None], r"^labels: shape \(1500, 3, 1\), expected"),
         (lambda y: y * 0, "^labels: all are 0, expected two classes or more"),
         (lambda y: [["a"]] * 1499 + [[np.nan]], "^labels: row 1499 is missing"),
-        (lambda y: np.insert(y + 1e300, 3, np.nan, axis=1), "^labels: 1e.300, expected less"),
         (lambda y: [["1", 0] if i == 5 else [0, 1] for i in range(1500)], "^labels: row 5 has '1'"),
     ],
 )
@@ -153,7 +152,9 @@ def test_columns_that_cannot_be_used_are_one_line(flags, said, table, tmp_path, 
 
 
 def test_the_command_on_three_columns(table, tmp_path, capsys):
-    found = label_table.read(table / "three.csv", TableForm(several=("Label", "label2", "label3")))
+    found = label_table.read(
+        table / "three.csv", TableForm.of(None, None, None, ("Label", "label2", "label3"))
+    )
     assert [votes[-2:] for votes in found.votes.values()] == [[DARK, ""], ["", LIGHT], ["", ""]]
     out, applied = tmp_path / "out", tmp_path / "set"
     flags = ("--features", table / "features.npz", "--out", out, "--label-columns", NAMES)

@@ -9,8 +9,8 @@ judge   by features, out of fold, or by given probabilities; noise transition ma
 write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
 show    the outcome in the terminal, and report.html
 
-`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel;
-its `flags` and `correction`), `predict`, `extract` (features) and `example` are its commands.
+`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel, by
+`correction`), `predict`, `extract` (features) and `example` are its commands.
 """
 
 import importlib
@@ -30,7 +30,3 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 def find_label_errors(
-    labels: Any, pred_probs: Any = None, class_names: ClassNames | None = None, **others: Any
+    labels: Any, pred_probs: Any, class_names: ClassNames | None = None
 ) -> LabelErrors:
     """Finds wrong labels by probabilities of any model that was not trained on them, out of fold of
     a cross validation, say. See `LabelErrors.table` for a table.
@@ -42,20 +42,13 @@ def find_label_errors(
     that are none of the classes, columns of no certain class, or tables whose rows are not the
     same.
     """
-    dimensions = _array("labels", labels).ndim, _array("pred_probs", pred_probs).ndim
-    if others or pred_probs is None or dimensions == (2, 1):
-        named = "".join(f"{name}=, " for name in others)
-        raise UserError(f"find_label_errors: {named}expected labels (n,), then pred_probs (n, c)")
     index = common_index(pred_probs, labels)
     numbers = matrix("pred_probs", pred_probs)
     if (numbers < 0).any() or not numbers.sum(axis=1).all():
-        raise UserError(
-            "pred_probs: expected numbers from 0 on, at least one positive number a row"
-        )
+        raise UserError("pred_probs: expected numbers from 0 on, at least one positive a row")
     given, present = _labels(labels, len(numbers))
     names = _names(class_names, column_names(pred_probs), given, numbers)
-    codes = _encoded(given, names, present)
-    errors = label_errors.find_label_errors(numbers, codes, names)
+    errors = label_errors.find_label_errors(numbers, _encoded(given, names, present), names)
     return replace(errors, index=index)
 
 
@@ -81,13 +74,8 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     """
     from chainer_jo.relabel.judge import training
 
-    names = [field.name for field in fields(Recipe)]
-    for name in settings:
-        if name not in names:
-            raise UserError(f"setting {name}: expected one of {', '.join(names)}")
     index = common_index(features, labels)
-    recipe = Recipe(**settings)
-    errors = training.judge(*training_arrays(features, labels), recipe, seed)
+    errors = training.judge(*training_arrays(features, labels), Recipe(**settings), seed)
     return replace(errors, index=index)
 
 
@@ -195,11 +183,9 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if len(empty := np.flatnonzero(~present.any(axis=1))):
         raise UserError(f"labels: row {empty[0]} has none, expected one or more")
     given = table[present].tolist() if table.dtype.kind == "O" else table[present]
-    if table.dtype.kind == "f" and not present.all() and (given == given.round()).all():
-        if (np.abs(given) >= 2**53).any():  # neighbours are one float
-            shown = max(given.tolist(), key=abs)
-            raise UserError(f"labels: {shown}, expected less than 2**53 beside NaN, or text")
-        given = given.astype(np.int64)  # a missing number has made them float
+    whole = table.dtype.kind == "f" and (given == given.round()).all() and given.max() < 2**53
+    if whole and not present.all():  # a missing number has made them float
+        given = given.astype(np.int64)
     return _classes("labels", given, len(given), "row", np.nonzero(present)[0]), present
 
 

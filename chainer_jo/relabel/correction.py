@@ -6,24 +6,23 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.command_line import print_safely
 from chainer_jo.data.array_cache import cache
 from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import RECIPE, deciding, written
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
-from chainer_jo.relabel.judge.settings import Recipe
-from chainer_jo.relabel.read.image_features import usual_size
+from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
 from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
-from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, summary
+from chainer_jo.relabel.show.outcome import Outcome, summary
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 
 
 def relabel(flags: argparse.Namespace) -> None:
-    """Runs the command with the flags that `flags.parse` gives.
+    """Runs the command with the flags that `command.parse` gives.
 
     Raises UserError for bad flags, files and images; at the end for a corrected set that was not
     written, as the new labels are in doubt.
@@ -37,12 +36,12 @@ def relabel(flags: argparse.Namespace) -> None:
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)
     _check_form(flags, sets)
-    folder = ResultsFolder(flags.out, sets.fingerprints, deciding(flags))
-    folder.check()
+    fingerprints = {use: each.fingerprint for use, each in sets.by_use.items()}
+    folder = ResultsFolder(flags.out, fingerprints, _deciding(flags))
     if flags.apply:
         folder.check_apply(flags.apply)
     corrector = _corrector(flags, sets)
-    classes = sets.class_names
+    classes = images.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     print_safely(f"{len(images):,} images of {len(classes)} classes ({shown})")
     about = [f"{name}: {value}" for name, value in corrector.about.items()]
@@ -60,11 +59,22 @@ def relabel(flags: argparse.Namespace) -> None:
         _apply(flags, folder, sets, outcome)
 
 
-def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> LabelCorrector:
+def _deciding(flags: argparse.Namespace) -> dict[str, object]:
+    """Flags that decide the labels, by name; of a file the digest of its content. Raises UserError
+    for a file that cannot be read."""
+    values = {name.replace("_", "-"): value for name, value in flags.recipe.items()}
+    values["seed"] = flags.seed
+    for name in ("features", "probabilities"):
+        file = getattr(flags, name)
+        values[name] = file if file in (None, *COMPUTED) else files.digest(file)
+    return values
+
+
+def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> ByFeatures | ByProbabilities:
     device = resolve_device(flags.device)
     if flags.probabilities:
         return ByProbabilities(sets.train, flags.probabilities)
-    given = {name: value for name in RECIPE if (value := getattr(flags, name)) is not None}
+    given = {name: value for name, value in flags.recipe.items() if value is not None}
     others = {name: getattr(flags, name) for name in ("seed", "threads", "baseline")}
     return ByFeatures(sets, flags.features, Recipe.scaled(**given), device=device, **others)
 
@@ -81,14 +91,13 @@ def _check_apart(flags: argparse.Namespace) -> None:
 
 def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
     """Raises UserError for flags of a table if there is none."""
-    listed = any(images.lines is not None for images in sets.by_use.values())
+    listed = any(images.lines for images in sets.by_use.values())
     if listed or flags.true_labels or flags.accept:
         return
-    for name in ("path_column", "label_column", "label_columns", "images"):
-        if value := getattr(flags, name):
+    for name in ("path-column", "label-column", "label-columns", "images"):
+        if value := getattr(flags, name.replace("-", "_")):
             raise UserError(
-                f"--{written(name)} {value}: expected with a table, but {flags.data} has class "
-                "folders"
+                f"--{name} {value}: expected with a table, but {flags.data} has class folders"
             )
 
 
@@ -98,11 +107,7 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     folder.write_labels(labels.table(), outcome.choice)
     labels.write_probabilities(out / SOFT_LABELS)
     network = [outcome.network.save(out)] if outcome.network else []
-    try:
-        size = usual_size(labels.images)
-    except UserError:  # by features or probabilities no image has to be opened: grey squares
-        size = 24
-    page = report.write(outcome, flags.data, out, size, flags.command)
+    page = report.write(outcome, flags.data, out, flags.command)
     print_safely("", *summary(outcome), "", sep="\n")
     print_safely("written:", out / LABELS, out / SOFT_LABELS, *network, page)
 

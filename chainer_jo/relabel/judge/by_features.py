@@ -12,7 +12,6 @@ from chainer import serializers
 from threadpoolctl import threadpool_limits
 
 from chainer_jo.data.input_problems import Problems
-from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
@@ -22,8 +21,8 @@ from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
 from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
 from chainer_jo.relabel.read.image_features import Extractor, candidates
-from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
-from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, accuracies_of, choice_in_words
+from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets, check_apart
+from chainer_jo.relabel.show.outcome import Accuracy, Outcome, choice_in_words
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
@@ -75,6 +74,7 @@ class Candidate:
     ) -> TrainedNetwork:
         """Network trained on labels (n, c) of all images. Projection and scale of computed features
         are multiplied into its first layer, so that its input are features as computed."""
+        labels = labels.astype(np.float32)
         network = training.second_step(self.data, labels, recipe, seed).predictor
         mean, scale = self.data.normalisation
         weights = serializers.npz.serialize(network)
@@ -89,18 +89,15 @@ class Candidate:
 
 
 @dataclass(eq=False)
-class ByFeatures(LabelCorrector):
+class ByFeatures:
     """Trains small networks on features; steps this short gain nothing from GPUs or processes. Of
     several computed features it takes those from which networks predict the noisy labels best, out
     of fold.
 
     Parameters
     ----------
-    sets : images.
     features : one of `COMPUTED`, or a file for `read_features`.
-    recipe, seed : of training.
     device : of computed features, "cpu" or "cuda:N".
-    threads : of training.
     baseline : True also trains a network on the given labels.
 
     Raises UserError for too few images, or a file or network of features that cannot be used.
@@ -131,6 +128,7 @@ class ByFeatures(LabelCorrector):
 
     @property
     def about(self) -> dict[str, str]:
+        """Settings of the computation, by name."""
         recipe = self.recipe
         if ways := " or ".join(extractor.words for extractor in self.extractors):
             better = ", whichever predict the labels better" if len(self.extractors) > 1 else ""
@@ -151,30 +149,47 @@ class ByFeatures(LabelCorrector):
         }
 
     def plan(self) -> None:
+        """Prints the estimated time."""
         if self.extractors:
             print("built-in features take about 10 ms an image on one core, once")
         print("estimated time: seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
-        def predicted(errors: LabelErrors) -> float:
-            return float((errors.network == errors.given).mean())
+        """The outcome, with networks trained on the new labels and, if asked for, on the given."""
+        images, recipe, seed = self.sets.train, self.recipe, self.seed
+        names = images.class_names
+
+        def judged(candidate: Candidate) -> LabelErrors:
+            return training.judge(candidate.data, images.given, names, recipe, seed, shown=True)
 
         with threadpool_limits(self.threads):
             candidates = self._computed() if self.extractors else [self.given]
-            judged = [(candidate, self._judged(candidate.data)) for candidate in candidates]
-            best, errors = max(judged, key=lambda pair: predicted(pair[1]))
-            outcome = self._outcome(best, errors)
+            found = [(candidate, judged(candidate)) for candidate in candidates]
+            shares = [float((errors.network == errors.given).mean()) for _, errors in found]
+            best, errors = found[int(np.argmax(shares))]
+            network, baseline = best.network(errors.probabilities, names, recipe, seed), None
+            if self.baseline:
+                baseline = best.network(np.eye(len(names))[images.labels], names, recipe, seed)
+
+        def accuracy(network: TrainedNetwork, use: str) -> float:
+            predicted = network.of_features(best.held_out[use]).argmax(axis=1)
+            return float((predicted == self.sets.held_out[use].labels).mean())
+
+        accuracies = []
+        for use, each in self.sets.held_out.items():
+            before = accuracy(baseline, use) if baseline else None
+            accuracies.append(Accuracy(use, len(each), before, accuracy(network, use)))
+        outcome = Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
         if best.extractor is None:
             return outcome
+        choice = dict(zip((each.words for each in self.extractors), shares, strict=True))
         self.extractors = [best.extractor]
-        shares = {each.extractor.words: predicted(of) for each, of in judged if each.extractor}
-        about = {**self.about, "choice": choice_in_words(shares)}
-        return replace(outcome, about=about, choice=shares)
+        about = {**self.about, "choice": choice_in_words(choice)}
+        return replace(outcome, about=about, choice=choice)
 
     def _computed(self) -> Iterator[Candidate]:
         """Candidates of all features, which are computed before training: images that cannot be
         decoded are named at once."""
-
         of = partial(image_features.of_set, device=self.device)
         every = [(each, self._of_all_sets(partial(of, extractor=each))) for each in self.extractors]
         for extractor, features in every:
@@ -184,73 +199,33 @@ class ByFeatures(LabelCorrector):
             data = FeatureSet(axes.project(train), self.sets.train.labels)
             yield Candidate(data, features, extractor, axes)
 
-    def _judged(self, data: FeatureSet) -> LabelErrors:
-        """Label errors by networks trained on these features."""
-        images, bar = self.sets.train, Progress("Training", "epochs", 1)
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done)
-
-        names, recipe = images.class_names, self.recipe
-        errors = training.judge(data, images.given, names, recipe, self.seed, progress)
-        bar.finish(bar.total)
-        return errors
-
-    def _outcome(self, chosen: Candidate, errors: LabelErrors) -> Outcome:
-        """The outcome, with networks trained on the new labels and, if asked for, on the given."""
-        images, names = self.sets.train, self.sets.class_names
-
-        def trained(labels: np.ndarray) -> TrainedNetwork:
-            labels = labels.astype(np.float32)
-            return chosen.network(labels, names, self.recipe, self.seed)
-
-        network, baseline = trained(errors.probabilities), None
-        if self.baseline:
-            baseline = trained(np.eye(len(names))[images.labels])
-        accuracies = accuracies_of(
-            (baseline, network),
-            self.sets.held_out,
-            lambda each, use: each.of_features(chosen.held_out[use]),
-        )
-        return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
-
 
 def _check_paths(file: str, sets: LabelledSets) -> None:
-    """Raises UserError if a path names images of two sets: it is relative to the set's folder."""
+    """Raises UserError if a path, relative to its set's folder, names images of two sets."""
     if file.endswith(".npy") and sets.held_out:
         raise UserError(
             f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
             f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.held_out)} set"
         )
-    owner: dict[str, str] = {}
-    for use, images in sets.by_use.items():
-        for path in images.paths:
-            if (other := owner.setdefault(path, use)) != use:
-                raise UserError(
-                    f"features {file!r}: {path!r} is in the {other} and in the {use} set, expected "
-                    "paths that tell them apart"
-                )
+    expected = "paths that tell them apart"
+    check_apart(sets.by_use, f"features {file!r}", lambda images: images.paths, expected)
 
 
-class ByProbabilities(LabelCorrector):
+class ByProbabilities:
     """Judges labels by given probabilities; nothing is trained."""
+
+    about: Mapping[str, str] = {"images": "given probabilities; no network is trained"}
 
     def __init__(self, images: LabelledImages, file: str) -> None:
         self.images, classes = images, images.class_names
         numbers, columns = read_rows(file, images, "probabilities")
-        names = list(classes) if columns is None else columns
-        if columns is None and sorted(names) != names:
+        # Without names columns are in the order of the classes, which text with numbers has not.
+        names = columns or (list(classes) if sorted(classes) == list(classes) else [])
+        if sorted(names) != sorted(classes) or numbers.shape[1] != len(classes):
             raise UserError(
-                f"probabilities {file!r}: names with numbers such as {names[-1]!r} have more than "
-                "one order, expected an array 'class_names', what the columns stand for"
-            )
-        width = numbers.shape[1]
-        if sorted(names) != sorted(classes) or width != len(classes):
-            raise UserError(
-                f"probabilities {file!r}: {width} columns for classes {', '.join(names[:5])}, "
-                f"expected one for each of the {len(classes)} of the labels; an array "
-                "'class_names' says their order"
+                f"probabilities {file!r}: {numbers.shape[1]} columns for {len(classes)} classes, "
+                f"expected one for each; an array 'class_names' with {classes[-1]!r} and the other "
+                "classes says their order"
             )
         self.probabilities = numbers.astype(np.float32)[:, [names.index(name) for name in classes]]
         problems = Problems()
@@ -258,10 +233,6 @@ class ByProbabilities(LabelCorrector):
         for i in np.flatnonzero(wrong):
             problems.add("negative numbers, or zeros alone", images.show(int(i)))
         problems.raise_if_any(f"probabilities {file!r}")
-
-    @property
-    def about(self) -> dict[str, str]:
-        return {"images": "given probabilities; no network is trained"}
 
     def plan(self) -> None:
         print("no network is trained")

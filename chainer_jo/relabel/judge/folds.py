@@ -17,7 +17,7 @@ Near duplicates, in the distances of features:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -35,13 +35,10 @@ MAX_GROUP_SHARE = 0.05
 
 
 def check_enough(given: np.ndarray, number: int) -> None:
-    """Raises UserError for fewer than two folds, fewer than two images a fold, or no two images of
-    a class."""
+    """Raises UserError for fewer than two images a fold, or no two images of a class."""
     n = len(given)
-    if number < 2 or n < 2 * number:
-        raise UserError(
-            f"{n} images in {number} folds: expected at least two folds with two images each"
-        )
+    if n < 2 * number:
+        raise UserError(f"{n} images in {number} folds: expected at least two images each")
     if np.bincount(given).max() < 2:
         raise UserError(f"{n} images of {n} classes: expected two or more of some class")
 
@@ -53,7 +50,6 @@ def folds(
 
     Parameters
     ----------
-    given : int (n,), the classes.
     seed : of the division; further numbers tell several divisions of one seed apart.
     groups : rows of duplicates, which go to the fold of the first of them.
 
@@ -77,33 +73,24 @@ def folds(
     return fold
 
 
-def same(keys: Iterable[Hashable]) -> list[np.ndarray]:
-    """Groups of images whose keys are equal: int arrays of two rows or more."""
-    rows: dict[Hashable, list[int]] = {}
-    for row, key in enumerate(keys):
-        rows.setdefault(key, []).append(row)
-    return [np.array(group) for group in rows.values() if len(group) > 1]
-
-
 def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
     """Groups of images whose features, float32 (n, d) scaled as networks see them, are nearly the
     same; the next picture of a film is farther."""
-    n = len(features)
-    most = max(2, int(MAX_GROUP_SHARE * n))
-    equal = same(map(bytes, features))
-    single = np.ones(n, bool)
-    for group in equal:
-        single[group[1:]] = False
-    rows = np.flatnonzero(single)
-    pairs = [rows[_near_pairs(features[rows], most)]] if len(rows) > 2 else []
-    pairs += [np.stack([np.broadcast_to(g[:1], len(g) - 1), g[1:]], axis=1) for g in equal]
-    joined = np.concatenate([*pairs, np.empty((0, 2), np.int64)])
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_matrix((np.ones(len(joined)), tuple(joined.T)), (n, n))
-    groups = [np.sort(group) for group in same(connected_components(graph, directed=False)[1])]
-    return [group for group in groups if len(group) <= most]
+    n = len(features)
+    most = max(2, int(MAX_GROUP_SHARE * n))
+    content = np.ascontiguousarray(features).view(f"V{features[0].nbytes}").ravel()
+    _, first, which = np.unique(content, return_index=True, return_inverse=True)
+    pairs, rows = [np.stack([first[which], np.arange(n)], axis=1)], np.sort(first)
+    if len(rows) > 2:
+        pairs.append(rows[_near_pairs(features[rows], most)])
+    i, j = np.concatenate(pairs).T
+    graph = coo_matrix((np.ones(len(i)), (i, j)), (n, n))
+    group = connected_components(graph, directed=False)[1]
+    groups = np.split(np.argsort(group, kind="stable"), np.bincount(group).cumsum()[:-1])
+    return sorted((each for each in groups if 1 < len(each) <= most), key=lambda each: each[0])
 
 
 def _near_pairs(features: np.ndarray, most: int) -> np.ndarray:
@@ -134,22 +121,12 @@ def _near_pairs(features: np.ndarray, most: int) -> np.ndarray:
     if candidates.mean() <= MAX_CANDIDATES_PER_IMAGE:
         pairs = tree.query_pairs(limit, output_type="ndarray")
     else:  # features without such directions, whitened ones for example
-        pairs = _all_pairs(centred, 1.1 * limit)
+        from sklearn.neighbors import radius_neighbors_graph
+
+        i, j = radius_neighbors_graph(centred, 1.1 * limit, include_self=False).nonzero()
+        pairs = np.stack([i, j], axis=1)[i < j]
     near_parts = [
         np.linalg.norm(centred[i] - centred[j], axis=1) < limit
         for i, j in (part.T for part in np.array_split(pairs, 1 + len(pairs) // 10_000))
     ]
     return kept[pairs[np.concatenate(near_parts)]]
-
-
-def _all_pairs(points: np.ndarray, limit: float) -> np.ndarray:
-    """Pairs (m, 2) of rows nearer than the limit, up to rounding; n x n x d steps."""
-    half = np.einsum("nd,nd->n", points, points) / 2
-    at_a_time = max(1, 2**24 // len(points))
-    pairs = []
-    for start in range(0, len(points), at_a_time):
-        some = slice(start, start + at_a_time)
-        gain = points[some] @ points[start:].T - half[some, None] - half[start:]
-        i, j = np.nonzero(gain > -(limit**2) / 2)
-        pairs.append(start + np.stack([i, j], axis=1)[i < j])
-    return np.concatenate(pairs)

@@ -12,6 +12,7 @@ import numpy as np
 
 from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.relabel.judge import label_noise
+from chainer_jo.text import percent
 
 #: The columns of `LabelErrors.table`, which are the first of ``labels.csv`` too.
 COLUMNS = (
@@ -124,40 +125,42 @@ class LabelErrors:
     def doubt(self) -> str:
         """Reason, in a sentence, why the new labels may be no better than the given labels; else
         empty. docs/label-errors.md explains the limits."""
+        if reason := self._reason_for_doubt():
+            return f"The new labels may be no better than the given labels: {reason}."
+        return ""
+
+    def _reason_for_doubt(self) -> str:
         n, c = self.probabilities.shape
         errs = 1 - float(self.predicted.max(axis=1).mean())
         wrong = float(self.share_wrong_by_column.mean())
-        may = "The new labels may be no better than the given labels: "
         if n < (least := MIN_IMAGES_PER_CLASS * c):
-            return f"{may}{n:,} images of {c} classes, expected {least:,} or more."
-        guessed = (self.predicted @ self.transition).argmax(axis=1) == self.given
+            return f"{n:,} images of {c} classes, expected {least:,} or more"
+        guessed = ((self.predicted @ self.transition).argmax(axis=1) == self.given).mean()
         usual = np.bincount(self.given).max() / n
-        if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n):
+        if guessed - usual < 2 * np.sqrt(usual * (1 - usual) / n):
             return (
-                f"{may}a network predicts {100 * guessed.mean():.1f} % of the labels, hardly more "
-                f"than the most frequent label's {100 * usual:.1f} %; an estimated "
-                f"{100 * wrong:.0f} % are wrong."
+                f"a network predicts {percent(guessed)} of the labels, hardly more than the most "
+                f"frequent label's {percent(usual)}; an estimated {percent(wrong, 0)} are wrong"
             )
         if wrong > MAX_SHARE_WRONG:
-            share, most = (f"{100 * x:.0f} %" for x in (wrong, MAX_SHARE_WRONG))
-            return f"{may}an estimated {share} are wrong, expected {most} or less."
+            most = percent(MAX_SHARE_WRONG, 0)
+            return f"an estimated {percent(wrong, 0)} are wrong, expected {most} or less"
         if 1 - errs < MIN_EXPECTED_ACCURACY:
             return (
-                f"{may}the expected accuracy of a network on images whose label it has not seen is "
-                f"{100 - 100 * errs:.0f} %, expected {100 * MIN_EXPECTED_ACCURACY:.0f} % or more."
+                "the expected accuracy of a network on images whose label it has not seen is "
+                f"{percent(1 - errs, 0)}, expected {percent(MIN_EXPECTED_ACCURACY, 0)} or more"
             )
         ratio = max(MIN_WRONG_PER_NETWORK_ERROR, 2 * least / n)
         if wrong < ratio * errs:
             return (
-                f"{may}an estimated {100 * wrong:.1f} % are wrong, less than {ratio:.1f} times the "
-                f"network's expected error of {100 * errs:.1f} %. Either few labels are wrong, or "
-                "the errors depend on the appearance of images and cannot be detected from labels."
+                f"an estimated {percent(wrong)} are wrong, less than {ratio:.1f} times the "
+                f"network's expected error of {percent(errs)}. Either few labels are wrong, or "
+                "the errors depend on the appearance of images and cannot be detected from labels"
             )
         given, left = np.bincount(self.given, minlength=c), self.probabilities.sum(axis=0)
         classes = np.flatnonzero(left < MIN_SHARE_KEPT * given).tolist()
-        if gone := [f"{self.class_names[k]}" for k in classes]:
-            return f"{may}hardly any image labelled {', '.join(gone)} keeps its label."
-        return ""
+        gone = ", ".join(f"{self.class_names[k]}" for k in classes)
+        return f"hardly any image labelled {gone} keeps its label" if gone else ""
 
     def columns(self) -> dict[str, np.ndarray]:
         """The table, column by column, with classes by their names."""

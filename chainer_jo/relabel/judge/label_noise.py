@@ -46,9 +46,7 @@ def estimate_transition(
     ----------
     probabilities : p(true | x), (n, c); of images whose given labels the network has not been
         trained on, or else T comes out with too few errors.
-    given : int (n,) or (n, m).
     start : T (c, c) to start from.
-    iterations : at most.
     prior : labels (c, c) that are added to every row's counts. By default one, spread evenly, so
         that a class that no image seems to be of keeps a row.
     """
@@ -60,10 +58,8 @@ def estimate_transition(
 
 
 def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
-    """p(true | x, given), (n, c), proportional to p(true | x) T[true, given].
-
-    Parameters are as in `estimate_transition`; the dtype is the probabilities'.
-    """
+    """p(true | x, given), (n, c), proportional to p(true | x) T[true, given]; dtype and parameters
+    are those of `estimate_transition`."""
     # The last row, of index UNKNOWN: an empty place says nothing.
     evidence = np.vstack([transition.T, np.ones(len(transition))]).astype(probabilities.dtype)
     for column in given.reshape(len(given), -1).T:
@@ -93,27 +89,26 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray,
     A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
     """
+    from scipy.optimize import minimize_scalar
+
     log_s = np.log(np.maximum(probabilities, 1e-12, dtype=np.float64))
-    state = {"transition": estimate_transition(probabilities, given, iterations=20)}
+    transition = estimate_transition(probabilities, given, iterations=20)
 
     def loss(log_exponent: float) -> float:
+        nonlocal transition
         groups = _by_given(_power(log_s, np.exp(log_exponent)), given)
-        state["transition"], objective = _maximise(*groups, state["transition"], 20)
+        transition, objective = _maximise(*groups, transition, 20)
         return -objective
 
     bounds = tuple(np.log(EXPONENTS))
-    from scipy.optimize import minimize_scalar
-
     best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.03})
     s = _power(log_s, np.exp(best.x))
-    start = estimate_transition(s, given, state["transition"])
-    right = float(s.mean(axis=0) @ np.diag(start))
-    c = len(start)
+    start = estimate_transition(s, given, transition)
+    right, c = float(s.mean(axis=0) @ np.diag(start)), len(start)
     average = np.full((c, c), (1 - right) / max(c - 1, 1))
     np.fill_diagonal(average, right)
-    return s, beyond_confusion(
-        s, estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
-    )
+    shared = estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
+    return s, beyond_confusion(s, shared)
 
 
 def by_column(
@@ -138,10 +133,6 @@ def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.nd
     with C = sum_i s_ik s_ij, the images of which the network cannot say whether they are k or j.
     1 / (c - 1) of the lost errors is spread over their row, the rest over all rows. With two
     classes, T stays as it is.
-
-    Parameters
-    ----------
-    probabilities : p(true | x), (n, c).
     """
     c = len(transition)
     images, apart = probabilities.sum(axis=0)[:, None], ~np.eye(c, dtype=bool)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from chainer import training
 
 from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.relabel.judge import label_noise
@@ -51,22 +50,3 @@ def prior_of(labels):
     """Mean (..., c) of labels (n, ..., c), kept positive, as the prior of `JointObjective`."""
     mean = labels.mean(axis=0).clip(LEAST_PRIOR)
     return mean / mean.sum(axis=-1, keepdims=True)
-
-
-class PriorUpdate(training.Extension):
-    """Makes the mean label the prior of the next epoch (p of L_p, eq. 10), once labels are updated.
-
-    Under asymmetric noise, given labels and true labels have different distributions. ``start`` is
-    the epoch of the first `LabelUpdate`, which runs before this extension.
-    """
-
-    trigger = 1, "epoch"
-    priority = training.PRIORITY_EDITOR
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-
-    def __call__(self, trainer: training.Trainer) -> None:
-        updater = trainer.updater
-        if updater.epoch >= self.start:
-            updater.model.objective.prior[...] = prior_of(updater.labels.soft_labels)

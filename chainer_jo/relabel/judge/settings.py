@@ -12,8 +12,6 @@ from chainer_jo.errors import UserError
 
 #: Values of ``--features`` that name no file.
 COMPUTED = ("auto", "builtin", "pixels")
-#: Least images per batch: statistics of fewer are too noisy for batch normalisation.
-SMALLEST_BATCH = 16
 #: Seeds that probabilities are averaged over: SEEDS; MANY_SEEDS for less than FEW_IMAGES, where
 #: probabilities depend much on the division into folds.
 SEEDS, MANY_SEEDS, FEW_IMAGES = 3, 10, 1000
@@ -98,12 +96,3 @@ class Recipe:
     def number_of_seeds(self, n: int) -> int:
         """Number of seeds that probabilities of n images are averaged over."""
         return self.seeds or (SEEDS if n >= FEW_IMAGES else MANY_SEEDS)
-
-
-def batch_size(n: int, largest: int, fewest_batches: int) -> int:
-    """Images per batch: the largest power of two up to ``largest`` with which an epoch of n images
-    has ``fewest_batches``, but at least `SMALLEST_BATCH`, and at most n."""
-    batch = largest
-    while batch > SMALLEST_BATCH and n < fewest_batches * batch:
-        batch //= 2
-    return min(batch, n)

@@ -6,12 +6,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
+from typing import Any
 
 import chainer
 import numpy as np
 from chainer import training
 
 from chainer_jo import seeds
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.method import algorithm1
 from chainer_jo.method.objectives import Classifier, JointObjective
@@ -20,13 +23,14 @@ from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwo
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.label_noise import majority
-from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
-from chainer_jo.relabel.judge.settings import Recipe, batch_size, check_limits
+from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, prior_of
+from chainer_jo.relabel.judge.settings import Recipe, check_limits
 
 #: Images per forward pass in test mode.
 IMAGES_PER_PASS = 1000
-#: Most images per batch, least number of batches in an epoch; see `batch_size`.
-LARGEST_BATCH, FEWEST_BATCHES = 512, 12
+#: Images per batch: the largest power of two with which an epoch has FEWEST_BATCHES. Statistics of
+#: fewer than SMALLEST_BATCH are too noisy for batch normalisation.
+LARGEST_BATCH, SMALLEST_BATCH, FEWEST_BATCHES = 512, 16, 12
 #: Most numbers in the labels of networks that are trained side by side.
 LARGEST_LABELS = 2**22
 
@@ -36,7 +40,7 @@ def configured() -> Iterator[None]:
     """Training's own configuration of Chainer and NumPy, whatever the caller's is.
 
     Chainer's type checks take a tenth of a step of networks this small. `_check_finite` looks for
-    numbers that are not finite after training.
+    NaN and infinity after training.
     """
     with (
         chainer.using_config("train", True),
@@ -46,27 +50,6 @@ def configured() -> Iterator[None]:
         np.errstate(all="ignore"),
     ):
         yield
-
-
-class MeanPrediction(training.Extension):
-    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of ``inputs``, on which the
-    network is not trained."""
-
-    trigger = 1, "epoch"
-
-    def __init__(self, inputs: FeatureInput, start: int) -> None:
-        self._inputs = inputs
-        self._start = start
-        self._epochs = 0
-        self.probabilities = np.zeros((), np.float32)
-
-    def __call__(self, trainer: training.Trainer) -> None:
-        if trainer.updater.epoch < self._start:
-            return
-        latest = predict(trainer.updater.model, self._inputs)
-        self._epochs += 1
-        change = (latest - self.probabilities) / np.float32(self._epochs)
-        self.probabilities = self.probabilities + change
 
 
 def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
@@ -106,29 +89,40 @@ def first_step(
     weights = recipe.alpha, recipe.beta
     model = _model(data, rows, labels, weights, recipe, (seed, 1, *numbers))
     start, stop = recipe.warmup_epochs + 1, recipe.epochs
+    inputs, predicted = data.inputs(unseen), []
     sgd = _sgd(recipe, len(rows))
     trainer = algorithm1.first_step(model, data.inputs(rows), labels, sgd, start, stop, seed=seed)
-    if recipe.prior == "labels":
-        trainer.extend(PriorUpdate(start), name="PriorUpdate")
-    mean = MeanPrediction(data.inputs(unseen), stop - recipe.average + 1)
-    trainer.extend(mean, name="MeanPrediction")
-    trainer.extend(lambda trainer: on_epoch(), name="on_epoch", trigger=(1, "epoch"))
+
+    def update_prior(trainer: training.Trainer) -> None:
+        """Makes the mean label the p of L_p (eq. 10) in the next epoch: under asymmetric noise,
+        given and true labels have different distributions."""
+        if recipe.prior == "labels" and trainer.updater.epoch >= start:
+            model.objective.prior[...] = prior_of(labels.soft_labels)
+
+    def predict_unseen(trainer: training.Trainer) -> None:
+        if trainer.updater.epoch > stop - recipe.average:
+            predicted.append(predict(model, inputs))
+        on_epoch()
+
+    # After `LabelUpdate`, which has the same priority.
+    trainer.extend(update_prior, trigger=(1, "epoch"), priority=training.PRIORITY_EDITOR)
+    trainer.extend(predict_unseen, trigger=(1, "epoch"))
     _run(trainer)
-    return mean.probabilities
+    mean = np.zeros((), np.float32)
+    for i, latest in enumerate(predicted, 1):
+        mean = mean + (latest - mean) / np.float32(i)
+    return mean
 
 
 @configured()
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """Trains a fresh network on fixed labels (n, c) float32 of all images, soft or one-hot. Raises
     UserError if training diverged."""
-    store = SoftLabels(labels, labels.shape[1])
-    rows = np.arange(len(data))
+    store, rows = SoftLabels(labels, labels.shape[1]), np.arange(len(data))
     model = _model(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
     sgd = _sgd(recipe, len(rows), (recipe.epochs // 3, 2 * recipe.epochs // 3))
-    trainer = algorithm1.second_step(model, data.inputs(rows), store, sgd, seed=seed)
-    _run(trainer)
-    model = trainer.updater.model
+    _run(algorithm1.second_step(model, data.inputs(rows), store, sgd, seed=seed))
     _check_finite(recipe, *(parameter.array for parameter in model.params()))
     return model
 
@@ -139,23 +133,23 @@ def judge(
     class_names: ClassNames,
     recipe: Recipe,
     seed: int,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    shown: bool = False,
 ) -> LabelErrors:
     """Judges noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
     probabilities of networks trained on the majority; near duplicates are in one fold.
 
-    Raises UserError if training diverged, there are too few images for folds, or the seed is no
-    whole number from 0 on.
+    ``shown`` shows the progress. Raises UserError if training diverged, there are too few images
+    for folds, or the seed is no whole number from 0 on.
     """
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)
     trained = majority(given), len(class_names), recipe, seed
-    probabilities = out_of_fold(data, *trained, groups, progress)
+    probabilities = out_of_fold(data, *trained, groups, shown)
     _check_finite(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)
 
 
-def _check_finite(recipe: Recipe, *arrays: np.ndarray) -> None:
+def _check_finite(recipe: Recipe, *arrays: Any) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
         raise UserError(
             f"training diverged with learning rate {recipe.learning_rate:g}, alpha "
@@ -170,7 +164,7 @@ def out_of_fold(
     recipe: Recipe,
     seed: int,
     groups: Sequence[np.ndarray] = (),
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    shown: bool = False,
 ) -> np.ndarray:
     """Out-of-fold probabilities (n, c) float32: the mean over seeds of `first_step` on the other
     folds.
@@ -179,25 +173,19 @@ def out_of_fold(
     thousand. Networks are trained side by side; where folds differ in size, the smaller training
     sets have some images twice. If training diverges, some probabilities are not finite.
 
-    Parameters
-    ----------
-    given : int (n,), noisy labels.
-    groups : rows of duplicates; see `folds`.
-    progress : called with the number of epochs done, and of all.
-
-    Raises UserError for fewer than two folds, or two images per fold.
+    ``given`` are int (n,), ``groups`` as in `folds`. Raises UserError as `folds` does.
     """
     n = len(data)
     number = recipe.number_of_seeds(n)
     divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
     networks = [(k, fold) for k in range(number) for fold in range(recipe.folds)]
     at_a_time = max(1, LARGEST_LABELS // (n * num_classes))
-    total, done = -(-len(networks) // at_a_time) * recipe.epochs, 0
+    epochs = count(1)
+    bar = Progress("Training", "epochs", -(-len(networks) // at_a_time) * recipe.epochs)
 
     def on_epoch() -> None:
-        nonlocal done
-        done += 1
-        progress(done, total)
+        if shown:
+            bar.update(next(epochs))
 
     mean = np.zeros((n, num_classes), np.float32)
     for first in range(0, len(networks), at_a_time):
@@ -210,6 +198,8 @@ def out_of_fold(
         )
         for of_network, unseen in zip(probabilities.swapaxes(0, 1), others, strict=True):
             mean[unseen] += of_network[: len(unseen)] / np.float32(number)
+    if shown:
+        bar.finish(bar.total)
     return mean
 
 
@@ -219,15 +209,11 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _sgd(recipe: Recipe, n: int, drops: tuple[int, ...] = ()) -> algorithm1.Optimization:
-    return algorithm1.Optimization(
-        recipe.epochs,
-        recipe.learning_rate,
-        drops,
-        batch_size(n, LARGEST_BATCH, FEWEST_BATCHES),
-        weight_decay=recipe.weight_decay,
-        pad=0,
-        flip=False,
-    )
+    batch = LARGEST_BATCH
+    while batch > SMALLEST_BATCH and n < FEWEST_BATCHES * batch:
+        batch //= 2
+    sgd = recipe.epochs, recipe.learning_rate, drops, min(batch, n)
+    return algorithm1.Optimization(*sgd, weight_decay=recipe.weight_decay, pad=0, flip=False)
 
 
 def _model(

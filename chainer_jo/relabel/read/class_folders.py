@@ -34,28 +34,27 @@ def parts(root: Path) -> dict[str, str]:
     folders = _names(root, folders=True)
     names = [name for name in folders if name.lower() in PARTS]
     names.sort(key=lambda name: [*PARTS].index(name.lower()))
-    folder_of = {PARTS[name.lower()]: name for name in names}
+    folder_of, shown = {PARTS[name.lower()]: name for name in names}, ", ".join(names)
     classes = [n for n in names if any(map(_is_image, _names(root / n, folders=False)))]
-    if "train" in folder_of and folder_of["train"] not in classes:
+    if folder_of.get("train") not in (None, *classes):
         if len(folder_of) < len(names):
-            raise UserError(f"images in {str(root)!r}: {', '.join(names)}, expected one of a kind")
+            raise UserError(f"images in {str(root)!r}: {shown}, expected one of a kind")
         if beside := [f"{name}/" for name in folders if name not in names]:
             _note(root, beside, "as they are beside the parts of the set")
         return folder_of
-    if names and "train" not in folder_of and not classes and len(names) == len(folders):
-        raise UserError(f"images in {str(root)!r}: {', '.join(names)} alone, expected train/, too")
-    if classes and len(names) == len(folders):
-        _log.warning("%s: %s: classes, as images are in them", root, ", ".join(names))
+    if names and len(names) == len(folders):
+        if not classes:
+            raise UserError(f"images in {str(root)!r}: {shown} alone, expected train/, too")
+        _log.warning("%s: %s: classes, as images are in them", root, shown)
     return {}
 
 
 def images(root: Path, below: str = "") -> LabelTable:
     """Images in ``root / below / <class> / ...``: their paths below `root`, and their classes.
 
-    In the order of their names. Folders may be nested within a class; links are followed; what is
-    hidden does not count. Other files are left out, which is logged. Classes are as in a
-    `label_table`: without spaces around them, an accent is the same however it is encoded; paths
-    are as they are.
+    In the order of their names. Folders may be nested within a class; links are followed; hidden
+    files do not count. Other files are left out, which is logged. Classes are as in a
+    `label_table`, without spaces around them and in NFC; paths are as they are.
 
     Raises UserError if there is no image, or a link that leads nowhere.
     """
@@ -77,7 +76,7 @@ def images(root: Path, below: str = "") -> LabelTable:
         )
     if others:
         _note(top, others, "as they are no images in class folders")
-    return LabelTable(paths, classes, [], {})
+    return LabelTable(root, paths, classes, [], {})
 
 
 def _note(folder: Path, left_out: Sequence[str], why: str) -> None:

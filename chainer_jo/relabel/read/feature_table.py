@@ -52,13 +52,11 @@ def read_rows(
 
     Raises UserError as `read_features` does.
     """
-    where, names = f"{kind} {str(file)!r}", None
+    where = f"{kind} {str(file)!r}"
     if str(file).endswith(".npy"):
-        numbers, rows = _in_order(file, images, kind), np.arange(len(images))
-    else:
-        numbers, paths, names = read_arrays(file, kind)
-        rows = _rows(where, paths, images)
-    return usable(where, numbers[rows], images.show), names
+        return usable(where, _in_order(where, file, images, kind), images.show), None
+    numbers, paths, names = read_arrays(file, kind)
+    return usable(where, numbers[_rows(where, paths, images)], images.show), names
 
 
 def usable(where: str, numbers: np.ndarray, show: Callable[[int], str]) -> np.ndarray:
@@ -80,40 +78,33 @@ def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
         if row_of.setdefault(path, row) != row:
             raise UserError(f"{where}: rows {row_of[path]} and {row} are both of {path!r}")
     problems = Problems()
-    rows = np.zeros(len(images), np.int64)
-    for i, path in enumerate(images.paths):
-        rows[i] = row_of.get(label_table.key(path), -1)
-        if rows[i] < 0:
-            problems.add(f"no row for an image of {images.source!r}", images.show(i))
+    rows = [row_of.get(label_table.key(path), -1) for path in images.paths]
+    for i in (i for i, row in enumerate(rows) if row < 0):
+        problems.add(f"no row for an image of {images.source!r}", images.show(i))
     if len(problems) and paths:
         problems.add(f"its paths are such as {paths[0]!r}")
     problems.raise_if_any(where)
-    return rows
+    return np.array(rows)
 
 
-def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray:
+def _in_order(where: str, file: str | Path, images: LabelledImages, kind: str) -> np.ndarray:
     """Rows of an array alone, which are in the order of the images."""
-    if images.lines is None:
+    if not images.lines:
         raise UserError(
-            f"{kind} {str(file)!r}: an .npy has no paths, expected one with a table of images "
-            f"alone, whose order it has, or an .npz with {kind!r} and 'paths'"
+            f"{where}: an .npy has no paths, expected one with a table of images alone, whose "
+            f"order it has, or an .npz with {kind!r} and 'paths'"
         )
     try:
         features = files.load_mapped(file)
         if not isinstance(features, np.ndarray):
             raise ValueError("an .npz")
     except Exception as error:  # a damaged archive can raise anything
-        raise UserError(f"{kind} {str(file)!r}: {one_line(error)}, expected an array") from None
+        raise UserError(f"{where}: {one_line(error)}, expected an array") from None
     numbers = features.dtype.kind in "fiu" and features.itemsize <= 8
-    if not numbers or features.ndim != 2 or not features.shape[1]:
+    if not numbers or features.ndim != 2 or not features.shape[1] or len(features) != len(images):
         raise UserError(
-            f"{kind} {str(file)!r}: {features.dtype} {features.shape}, expected numbers "
-            f"({len(images)} images, one dimension or more)"
-        )
-    if len(features) != len(images):
-        raise UserError(
-            f"{kind} {str(file)!r}: {len(features):,} rows, expected {len(images):,}, one for "
-            f"each row of {images.source!r}"
+            f"{where}: {features.dtype} {features.shape}, expected numbers ({len(images)} images "
+            f"as in {images.source!r}, one dimension or more)"
         )
     return features
 
@@ -121,14 +112,12 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
 def _note_far_rows(where: str, features: np.ndarray, images: LabelledImages) -> None:
     """Warns of outliers: one scale divides all rows, so that one outlier makes all others equal."""
     norms = np.sqrt(np.einsum("nd,nd->n", features, features, dtype=np.float64))
-    far = np.flatnonzero(norms > FAR_NORM_RATIO * np.median(norms))
-    if len(far) and np.median(norms):
-        notes = Problems()
-        for i in far:
-            notes.add(
-                f"numbers more than {FAR_NORM_RATIO} times as large as usual", images.show(int(i))
-            )
-        _log.warning("%s: %s", where, notes.lines()[0])
+    usual, notes = np.median(norms), Problems()
+    for i in np.flatnonzero(norms > FAR_NORM_RATIO * usual) if usual else ():
+        kind = f"numbers more than {FAR_NORM_RATIO} times as large as usual"
+        notes.add(kind, images.show(int(i)))
+    for note in notes.lines():
+        _log.warning("%s: %s", where, note)
 
 
 def _texts(array: np.ndarray) -> list:

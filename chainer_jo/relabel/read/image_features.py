@@ -7,6 +7,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,8 +40,6 @@ LITE0_SIDE, RESNET50_SIDE, PIXELS_SIDE = 96, 224, 16
 #: Largest usual size of images whose pixels are tried without being asked for, in pixels.
 SMALL = 64
 
-#: Kind of problem: an image that is missing or damaged.
-UNDECODABLE = f"image cannot be decoded, {decoding.EXPECTED}"
 #: Images opened for the usual size.
 SAMPLED_IMAGES = 100
 
@@ -104,9 +103,9 @@ def resnet50(weights: str) -> Extractor:
         use_backend(choose_backend(network.device))
         return lambda images: pool5(network, images, RESNET50_SIDE)
 
+    sizes = RESNET50_SIDE, 2048
     digest = files.digest(weights)
-    words, length = "ResNet-50's features", 2048
-    return Extractor("resnet50", words, RESNET50_SIDE, length, digest, load, threads=False)
+    return Extractor("resnet50", "ResNet-50's features", *sizes, digest, load, threads=False)
 
 
 #: Extractors by the names that ``--features`` and ``model.npz`` have for them.
@@ -144,11 +143,9 @@ def usual_size(images: LabelledImages) -> int:
     sides = []
     chosen = np.linspace(0, len(images) - 1, min(SAMPLED_IMAGES, len(images))).astype(int)
     for file in images.files(chosen):
-        try:
-            with Image.open(file, formats=decoding.FORMATS) as image:
-                sides.append(max(image.size))
-        except Exception:  # which ones, and why, decoding tells
-            continue
+        # Decoding names the files that cannot be opened, and why.
+        with suppress(Exception), Image.open(file, formats=decoding.FORMATS) as image:
+            sides.append(max(image.size))
     if not sides:
         raise UserError(f"data {images.source!r}: none of {len(chosen)} images can be opened")
     return int(np.median(sides))
@@ -167,11 +164,10 @@ def compute(
     show: Callable[[int], str] = str,
 ) -> np.ndarray:
     """Features (n, d) float32 of image files, in order, cached under a digest of the files'
-    contents: an interrupted computation resumes, and ends with the same bits. Errors name the set,
-    ``where``, and image i by ``show``.
+    contents: an interrupted computation resumes, and ends with the same bits.
 
-    Raises UserError, naming the images that cannot be decoded, if the cache cannot be written, or
-    as `Extractor.load` does.
+    Raises UserError if images cannot be decoded, naming the set, ``where``, and image i by
+    ``show``; if the cache cannot be written; or as `Extractor.load` does.
     """
     problems = Problems()
     bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))
@@ -190,7 +186,8 @@ def compute(
                 images = list(pool.map(decode, some))
                 for i, image in enumerate(images, start):
                     if isinstance(image, str):
-                        problems.add(UNDECODABLE, f"{show(i)}: {image}")
+                        kind = f"image cannot be decoded, {decoding.EXPECTED}"
+                        problems.add(kind, f"{show(i)}: {image}")
                 if len(problems):  # all others are tried as well, to be named
                     return None
                 parts = []

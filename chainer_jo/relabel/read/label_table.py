@@ -37,16 +37,15 @@ class TableForm:
 
     Attributes
     ----------
-    paths, labels : possible names of the columns, in any case; the first one in the table counts.
-    several : names of two label columns or more, all of which count, in the place of ``labels``.
-    asks : True refuses a table with further columns such as "label2" and names the flag.
+    paths : possible names of the column, in any case; the first one in the table counts.
+    labels : possible names of each label column, all of which count.
     root : folder that the paths are below; None: the folder of the table.
+    asks : True refuses a table with further columns such as "label2" and names the flag.
     """
 
     paths: tuple[str, ...] = (PATH, FILE_NAME)
-    labels: tuple[str, ...] = (LABEL,)
+    labels: tuple[tuple[str, ...], ...] = ((LABEL,),)
     root: str | None = None
-    several: tuple[str, ...] = ()
     asks: bool = False
 
     @classmethod
@@ -54,36 +53,28 @@ class TableForm:
         cls, path: str | None, label: str | None, root: str | None, several: tuple[str, ...] = ()
     ) -> TableForm:
         """Form with the given columns; None: the usual ones."""
-        paths, labels = (path,) if path else USUAL.paths, (label,) if label else USUAL.labels
-        return cls(paths, labels, root, several, asks=not (label or several))
+        labels = tuple((name,) for name in several or (label or LABEL,))
+        return cls((path,) if path else USUAL.paths, labels, root, not (label or several))
 
     def or_usual(self) -> TableForm:
         """Form of further tables of one label an image, which may have the usual columns, too."""
-        paths, labels = (*self.paths, *USUAL.paths), (*self.labels, *USUAL.labels)
-        return TableForm(paths, labels, self.root)
+        labels = (*(self.labels[0] if len(self.labels) == 1 else ()), LABEL)
+        return TableForm((*self.paths, *USUAL.paths), (labels,), self.root)
 
     def folder(self, file: str | Path) -> Path:
         """Folder of the images of a table."""
         return Path(os.path.abspath(os.path.expanduser(self.root or Path(file).parent)))
 
-    @property
-    def _needed(self) -> list[tuple[str, ...]]:
-        """Possible names of each needed column, paths first."""
-        several: list[tuple[str, ...]] = [(name,) for name in self.several]
-        return [self.paths, *(several or [self.labels])]
-
-    def places(self, header: list[str]) -> list[int] | None:
-        """Indices of the columns of paths and labels; None without one of them."""
+    def places(self, header: list[str]) -> list[int]:
+        """Indices of the columns of paths and labels; empty without one of them."""
         at = {name.strip().casefold(): i for i, name in enumerate(header)}
-        found = [
-            next((at[n.casefold()] for n in names if n.casefold() in at), None)
-            for names in self._needed
-        ]
-        places = [i for i in found if i is not None]
-        return places if len(places) == len(found) else None
+        needed = self.paths, *self.labels
+        found = [[at[n.casefold()] for n in names if n.casefold() in at] for names in needed]
+        return [places[0] for places in found] if all(found) else []
 
     def __str__(self) -> str:
-        names = (" or ".join(map(repr, dict.fromkeys(each))) for each in self._needed)
+        needed = self.paths, *self.labels
+        names = (" or ".join(map(repr, dict.fromkeys(each))) for each in needed)
         return f"columns {' and '.join(names)}"
 
 
@@ -101,7 +92,8 @@ class LabelTable:
 
     Attributes
     ----------
-    paths : of the images, relative to the form's root, in normal form ("./a//b" is "a/b"); each
+    root : folder that the paths are below.
+    paths : of the images, relative to the root, in normal form ("./a//b" is "a/b"); each
         once.
     labels : names of classes; of several labels of an image the first.
     lines : where each row begins in the file, from 1; empty if there is no file.
@@ -109,6 +101,7 @@ class LabelTable:
     votes : names of classes by label column, "" for an empty cell; empty for one label an image.
     """
 
+    root: Path
     paths: list[str]
     labels: list[str]
     lines: list[int]
@@ -128,37 +121,32 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     no rows, a row of another length, a path or label missing, a path twice or outside the form's
     root.
     """
-    file = Path(file)
-    root = PurePosixPath(form.folder(file))
-    text = _text(file)
-    rows = _rows(text, _delimiter(text, file, form), file)
-    _, header = next(rows)
-    names = [name.strip() for name in header]
+    where, folder = f"labels {str(file)!r}", form.folder(file)
+    if not folder.is_dir() and form.root:
+        raise UserError(f"--images {str(folder)!r}: no such folder, expected the root of the paths")
+    root = PurePosixPath(folder)
+    rows = _rows(file, where, form)
+    names = [name.strip() for name in next(rows)[1]]
     named = [name.casefold() for name in names if name]
     if len(set(named)) < len(named):
-        raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
-    if (places := form.places(names)) is None:  # a quoted name may go on in the next line
-        raise UserError(f"labels {str(file)!r}: the header is {names}, expected {form}")
+        raise UserError(f"{where}: two columns of one name in {names}, expected none")
+    places = form.places(names)
     path_at, *label_at = places
     if path_at in label_at:
         raise UserError(
-            f"labels {str(file)!r}: {names[path_at]!r} is one column for paths and labels, "
-            "expected two"
+            f"{where}: {names[path_at]!r} is one column for paths and labels, expected two"
         )
-    meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
-    if len(meant) > 1 and not form.several:
-        raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
-    more = [name for name in names if form.asks and _FURTHER_LABEL.fullmatch(name)]
-    if more:
+    possible = {name.casefold() for name in form.labels[0]}
+    meant = [name for name in names if name.casefold() in possible]
+    if len(meant) > 1:
+        raise UserError(f"{where}: columns {meant}, expected one of them")
+    if form.asks and (more := [name for name in names if _FURTHER_LABEL.fullmatch(name)]):
         flag = ",".join((*meant, *more))
         raise UserError(
-            f"labels {str(file)!r}: columns {flag}, expected --label-columns {flag} for "
-            f"several labels an image, or --label-column {meant[0]}"
+            f"{where}: columns {flag}, expected --label-columns {flag} for several labels an "
+            f"image, or --label-column {meant[0]}"
         )
-    problems = Problems()
-    kept: list[list[str]] = []
-    paths: list[str] = []
-    votes: list[list[str]] = []
+    problems, paths, votes, kept = Problems(), [], [], []
     line_of: dict[str, int] = {}
     for line, row in rows:
         if len(row) != len(names):
@@ -167,25 +155,26 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             continue
         path = below(root, row[path_at]) if row[path_at] else ""
         given = [unicodedata.normalize("NFC", row[i].strip()) for i in label_at]
+        at = f"line {line}"
         if max(map(len, (path, *given))) > _LONGEST:
-            problems.add(f"path or label of more than {_LONGEST:,} characters", f"line {line}")
+            problems.add(f"path or label of more than {_LONGEST:,} characters", at)
         elif any(_QUOTE_LATER.match(row[i]) for i in places):
-            problems.add("a space before a quote, expected none", f"line {line}")
+            problems.add("a space before a quote, expected none", at)
         elif not path:
-            problems.add("no path", f"line {line}")
+            problems.add("no path", at)
         elif not any(given):
-            problems.add("no label", f"line {line}")
+            problems.add("no label", at)
         elif path[0] == "/" or path in (".", "..") or path.startswith("../") or "\0" in path:
-            problems.add(f"not a path below {str(root)!r}", f"line {line}, {path!r}")
+            problems.add(f"not a path below {str(root)!r}", f"{at}, {path!r}")
         elif (first := line_of.setdefault(key(path), line)) != line:
             problems.add("a path twice", f"lines {first} and {line}, {path!r}")
         else:
             paths.append(path)
             votes.append(given)
             kept.append(row)
-    if not line_of and not len(problems):
-        raise UserError(f"labels {str(file)!r}: no rows below the header, expected one per image")
-    problems.raise_if_any(f"labels {str(file)!r}")
+    problems.raise_if_any(where)
+    if not paths:
+        raise UserError(f"{where}: no rows below the header, expected one per image")
     columns: dict[str, list[str]] = {}
     single = len(label_at) == 1
     for i in (i for i in range(len(names)) if i != path_at and not (single and i in label_at)):
@@ -193,11 +182,11 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         if not names[i] and not any(values):
             continue  # spreadsheets end their rows with commas
         if names[i] in columns:
-            raise UserError(f"labels {str(file)!r}: two columns have no name, expected one at most")
+            raise UserError(f"{where}: two columns have no name, expected one at most")
         columns[names[i]] = values
     labels = [next(filter(None, given)) for given in votes]
     by_column = {} if single else {names[i]: [x[j] for x in votes] for j, i in enumerate(label_at)}
-    return LabelTable(paths, labels, list(line_of.values()), columns, by_column)
+    return LabelTable(folder, paths, labels, list(line_of.values()), columns, by_column)
 
 
 def write(file: IO[str], columns: Mapping[str, Iterable]) -> None:
@@ -222,58 +211,59 @@ def is_metadata(file: Path) -> bool:
     """True for a table of Hugging Face's form in a folder of images."""
     with contextlib.suppress(OSError, UserError), files.opened(file) as table:
         # In any encoding; `read` refuses the other ones.
-        text = (
-            table.read(1 << 16).decode("latin-1").replace("\0", "").lstrip("\xff\xfe\xef\xbb\xbf")
-        )
-        return bool(_delimiter(text, file, TableForm((FILE_NAME,))))
+        text = table.read(1 << 16).decode("latin-1").replace("\0", "")
+        return bool(_delimiter(text.lstrip("\xff\xfe\xef\xbb\xbf"), "", TableForm((FILE_NAME,))))
     return False
 
 
-def _text(file: Path) -> str:
+def _text(file: str | Path, where: str) -> str:
     try:
-        with files.opened(file) as table:
-            content = table.read()
+        content = files.content(file)
     except OSError as error:
-        raise UserError(f"labels {str(file)!r}: {error.strerror or error}") from None
+        raise UserError(f"{where}: {error.strerror or error}") from None
     if content.startswith(_PARQUET):
-        raise UserError(f"labels {str(file)!r}: a Parquet file, expected one saved as CSV")
+        raise UserError(f"{where}: a Parquet file, expected one saved as CSV")
     sixteen = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return content.decode("utf-16" if sixteen else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"labels {str(file)!r}: line {line} is not UTF-8, expected a table saved as CSV UTF-8"
+            f"{where}: line {line} is not UTF-8, expected a table saved as CSV UTF-8"
         ) from None
 
 
-def _delimiter(text: str, file: Path, form: TableForm) -> str:
+def _delimiter(text: str, where: str, form: TableForm) -> str:
     """Delimiter with which the header has the needed columns."""
-    first = next(filter(str.strip, io.StringIO(text, newline="")), None)
-    if first is None:
-        raise UserError(f"labels {str(file)!r}: empty, expected a header with {form}")
+    if not text.strip():
+        raise UserError(f"{where}: empty, expected a header with {form}")
     for delimiter in _DELIMITERS:
         with contextlib.suppress(csv.Error):
-            if form.places(next(csv.reader([first], delimiter=delimiter))):
+            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            if form.places(next(filter(_has_text, reader), [])):
                 return delimiter
-    first = first.strip()
+    first = text.strip().splitlines()[0]
     shown = first if len(first) <= 60 else first[:60] + "..."
     raise UserError(
-        f"labels {str(file)!r}: the header is {shown!r}, expected {form}, separated by commas, "
-        "tabs or semicolons"
+        f"{where}: the header is {shown!r}, expected {form}, separated by commas, tabs or "
+        "semicolons"
     )
 
 
-def _rows(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not empty, with the line in which each begins."""
+def _has_text(row: list[str]) -> bool:
+    return any(map(str.strip, row))
+
+
+def _rows(file: str | Path, where: str, form: TableForm) -> Iterator[tuple[int, list[str]]]:
+    """Rows with text, the header first, with the line in which each begins."""
+    text = _text(file, where)
+    delimiter = _delimiter(text, where, form)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
         for row in reader:
-            if any(map(str.strip, row)):
+            if _has_text(row):
                 yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
-        raise UserError(
-            f"labels {str(file)!r}: line {line}: {error}, expected quotes as in CSV"
-        ) from None
+        raise UserError(f"{where}: line {line}: {error}, expected quotes as in CSV") from None

@@ -7,9 +7,11 @@ import logging
 import os
 import stat
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +29,8 @@ EXPECTED = (
     "a folder or tar of class folders (with or without train/ and test/), or a CSV or TSV with "
     "columns 'path' and 'label'"
 )
+#: Uses of sets with correct labels.
+HELD_OUT: tuple[str, ...] = ("validation", "test")
 _log = logging.getLogger(__name__)
 
 
@@ -39,43 +43,40 @@ class LabelledImages:
     source : name of the set in the user's command.
     root : folder that the paths are below; of a tar, the folder it was unpacked to.
     paths : of the images below `root`, with "/", each once.
-    labels : int32 (n,), indices into `class_names`, as given: noisy ones to be corrected, correct
-        ones of a held-out set.
+    given : int32 (n,), indices into `class_names`: noisy labels to be corrected, correct ones of a
+        held-out set; or (n, m), m labels an image, UNKNOWN (-1) for an empty cell.
     class_names : at least two; the same for all sets that belong together.
     columns : further columns of the table, n strings by the column's name.
     sizes : int64 (n,), of the files in bytes.
-    lines : int32 (n,), line of each image in the table, from 1; None if there is no table.
-    votes : int32 (n,) by label column, UNKNOWN (-1) for an empty cell, if images have several
-        labels, whose majority `labels` then are; else empty.
+    lines : line of each image in the table, from 1; empty if there is no table.
+    label_columns : names of the m columns; empty for one label an image.
     """
 
     source: str
     root: Path
     paths: np.ndarray
-    labels: np.ndarray
+    given: np.ndarray
     class_names: tuple[str, ...]
     columns: dict[str, list[str]]
     sizes: np.ndarray
-    lines: np.ndarray | None = None
-    votes: dict[str, np.ndarray] = field(default_factory=dict)
+    lines: list[int]
+    label_columns: tuple[str, ...] = ()
 
-    @property
-    def given(self) -> np.ndarray:
-        """The labels as they are judged: int32 (n,), or (n, m) for m label columns."""
-        return np.stack(list(self.votes.values()), axis=1) if self.votes else self.labels
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The majority of the labels, int32 (n,)."""
+        return majority(self.given)
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.paths)
 
-    def files(self, indices: Sequence[int] | np.ndarray | None = None) -> list[str]:
-        """Paths of the images of these indices, or of all."""
-        indices = range(len(self)) if indices is None else indices
-        return [f"{self.root}/{self.paths[i]}" for i in indices]
+    def files(self, rows: Any = slice(None)) -> list[str]:
+        """Paths of the images of these rows, or of all."""
+        return [f"{self.root}/{path}" for path in self.paths[rows]]
 
     def show(self, i: int) -> str:
         """Name of an image in messages."""
-        line = "" if self.lines is None else f" (line {self.lines[i]})"
-        return f"{self.paths[i]!r}{line}"
+        return f"{self.paths[i]!r}" + (f" (line {self.lines[i]})" if self.lines else "")
 
     @property
     def fingerprint(self) -> str:
@@ -85,8 +86,8 @@ class LabelledImages:
         """
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         digest_keys(self.paths, digest)
-        for array in (*(self.votes.values() or [self.labels]), self.sizes):
-            digest.update(array.data)
+        for array in (self.given.T, self.sizes):
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
 
 
@@ -110,15 +111,6 @@ class LabelledSets:
         """All sets; the use of the images to be corrected is "train"."""
         return {"train": self.train, **self.held_out}
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return self.train.class_names
-
-    @property
-    def fingerprints(self) -> dict[str, str]:
-        """Fingerprints of the sets, by their use."""
-        return {use: images.fingerprint for use, images in self.by_use.items()}
-
 
 def read_sets(
     data: str, validation: str | None = None, test: str | None = None, form: TableForm = USUAL
@@ -135,25 +127,23 @@ def read_sets(
     are not there, fewer than two classes, classes that no training image has, images that are in
     two sets.
     """
-    listings = _find(data, form)
-    others = [path for use, (*_, part) in listings.items() if use != "train" for path in part.paths]
-    for use, spec in (("validation", validation), ("test", test)):
+    found = _find(data, form)
+    others = [path for use, (_, part) in found.items() if use != "train" for path in part.paths]
+    for use, spec in zip(HELD_OUT, (validation, test), strict=True):
         if spec is not None:
             other = _find(spec, form.or_usual())
             if len(other) > 1:
                 raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
-            listings[use] = other["train"]
-    table = listings["train"][-1]
+            found[use] = other["train"]
+    table = found["train"][1]
     named = set(table.labels).union(*table.votes.values()) - {""}
     classes = tuple(sorted(named, key=by_value))
     if len(classes) < 2:
         tables = class_folders.tables_in(Path(data).expanduser())
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
-    sets = {use: _numbered(listing, classes) for use, listing in listings.items()}
-    _check_apart(sets)
-    _note_single_images(sets["train"])
-    uses = "validation", "test"
-    held_out = {use: sets[use] for use in uses if use in sets}
+    sets = {use: _numbered(*each, classes) for use, each in found.items()}
+    check_apart(sets, f"data {data!r}", LabelledImages.files, "each image in one")
+    held_out = {use: sets[use] for use in HELD_OUT if use in sets}
     return LabelledSets(sets["train"], held_out, as_keys(others))
 
 
@@ -168,81 +158,66 @@ def labels_of(
     accepted.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
-    row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
+    row_of = {label_table.key(path): i for i, path in enumerate(images.paths)}
     index = {name: k for k, name in enumerate(images.class_names)}
-    problems = Problems()
+    unknown, missing = Problems(), Problems()
     labels = np.full(len(images), UNKNOWN, np.int32)
-    for i, path in enumerate(images.paths):
+    for path, label, line in zip(table.paths, table.labels, table.lines, strict=True):
         if (row := row_of.get(label_table.key(path))) is None:
+            missing.add("no such image", f"line {line}, {path!r}")
             continue
-        label = table.labels[row]
         if label not in index:
-            line = f"line {table.lines[row]}, {label!r}"
-            problems.add("a class that the images do not have", line)
-        labels[i] = index.get(label, len(index))
-    if others:
-        for line in problems.lines():
-            _log.warning("%s: %s", file, line)
-    else:
-        problems.raise_if_any(f"data {file!r}")
+            unknown.add("a class that the images do not have", f"line {line}, {label!r}")
+        labels[row] = index.get(label, len(index))
+    if not others:
+        unknown.raise_if_any(f"data {file!r}")
     if (labels == UNKNOWN).all():
         raise UserError(
             f"data {file!r}: no image of {images.source!r}, expected paths such as "
             f"{images.paths[0]!r}, found such as {table.paths[0]!r}"
         )
-    known, missing = set(map(label_table.key, images.paths)), Problems()
-    for path, number in zip(table.paths, table.lines, strict=True):
-        if label_table.key(path) not in known:
-            missing.add("no such image", f"line {number}, {path!r}")
-    for line in missing.lines():
-        _log.warning("%s: %s", file, line)
+    for note in (*unknown.lines(), *missing.lines()):
+        _log.warning("%s: %s", file, note)
     return labels
 
 
-#: A set of images before its classes are numbered: its name in the command, the folder that its
-#: paths are below, and its table.
-_Listing = tuple[str, Path, LabelTable]
-
-
-def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages:
-    """The images of a listing. Raises UserError for other classes, and files that are not there."""
-    source, root, table = listing
-    n, index = len(table.paths), {name: k for k, name in enumerate(class_names)}
-
-    def codes(names: list[str]) -> np.ndarray:
-        return np.fromiter((index.get(name, UNKNOWN) for name in names), np.int32, n)
-
+def _numbered(source: str, table: LabelTable, class_names: tuple[str, ...]) -> LabelledImages:
+    """The images of a table. Raises UserError for other classes, and files that are not there."""
+    index = {name: k for k, name in enumerate(class_names)}
+    columns = [
+        np.array([index.get(name, UNKNOWN) for name in names], np.int32)
+        for names in table.votes.values() or [table.labels]
+    ]
     images = LabelledImages(
         source,
-        root,
+        table.root,
         as_keys(table.paths),
-        codes(table.labels),
+        np.stack(columns, axis=1) if table.votes else columns[0],
         class_names,
         table.columns,
-        np.zeros(n, np.int64),
-        np.array(table.lines, np.int32) if table.lines else None,
-        {name: codes(names) for name, names in table.votes.items()},
+        np.zeros(len(table.paths), np.int64),
+        table.lines,
+        tuple(table.votes),
     )
     problems = Problems()
-    for i in np.flatnonzero(images.labels == UNKNOWN).tolist():
-        name = table.labels[i]
-        problems.add("a class that no training image has", f"{name!r}, {images.show(i)}")
-    for i, path in enumerate(table.paths):
+    for i, (file, label) in enumerate(zip(images.files(), table.labels, strict=True)):
+        if label not in index:
+            problems.add("a class that no training image has", f"{label!r}, {images.show(i)}")
         try:
-            status = os.stat(f"{root}/{path}")
+            status = os.stat(file)
         except OSError as error:
-            hint = ", expected / in the place of \\" if "\\" in path else ""
+            hint = ", expected / in the place of \\" if "\\" in file else ""
             problems.add(f"image: {error.strerror}{hint}", images.show(i))
         else:
             if not stat.S_ISREG(status.st_mode):
                 problems.add("image: not a file", images.show(i))
             images.sizes[i] = status.st_size
     problems.raise_if_any(f"data {source!r}")
-    return replace(images, labels=majority(images.given))
+    return images
 
 
-def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
-    """Sets that a path names, by their use; `train` is always among them."""
+def _find(spec: str, form: TableForm) -> dict[str, tuple[str, LabelTable]]:
+    """Sets that a path names, and their sources, by their use; `train` is always among them."""
     path = Path(os.path.abspath(os.path.expanduser(spec)))
     if path.is_dir():
         return _in_folder(spec, path, form)
@@ -255,20 +230,12 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
             raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}")
     except OSError as error:
         raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
-    return {"train": _in_table(spec, path, form)}
+    return {"train": (spec, label_table.read(path, form))}
 
 
-def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
-    table, root = label_table.read(file, form), form.folder(file)
-    if not root.is_dir():  # from --images: the table's own folder exists
-        expected = f"expected the one with {table.paths[0]!r}"
-        raise UserError(f"--images {str(root)!r}: no such folder, {expected}")
-    return spec, root, table
-
-
-def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
+def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, tuple[str, LabelTable]]:
     if label_table.is_metadata(root / label_table.METADATA):
-        return {"train": _in_table(spec, root / label_table.METADATA, form)}
+        return {"train": (spec, label_table.read(root / label_table.METADATA, form))}
     for name in class_folders.PARTS:
         if label_table.is_metadata(root / name / label_table.METADATA):
             raise UserError(
@@ -276,24 +243,21 @@ def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
                 "expected the folder of the training part, others with --validation and --test"
             )
     parts = class_folders.parts(root) or {"train": ""}
-    return {use: (spec, root, class_folders.images(root, parts[use])) for use in parts}
+    return {use: (spec, class_folders.images(root, below)) for use, below in parts.items()}
 
 
-def _check_apart(sets: dict[str, LabelledImages]) -> None:
+def check_apart(
+    sets: Mapping[str, LabelledImages],
+    where: str,
+    names: Callable[[LabelledImages], Iterable[str]],
+    expected: str,
+) -> None:
+    """Raises UserError if images of two sets have one name."""
     owner: dict[str, str] = {}
     for use, images in sets.items():
-        for i, file in enumerate(images.files()):
-            if (other := owner.setdefault(file, use)) != use:
+        for i, name in enumerate(names(images)):
+            if (other := owner.setdefault(name, use)) != use:
                 raise UserError(
-                    f"data {images.source!r}: {images.show(i)} is both in the {other} and in the "
-                    f"{use} set, expected each image in one"
+                    f"{where}: {images.show(i)} is in the {other} and in the {use} set, expected "
+                    f"{expected}"
                 )
-
-
-def _note_single_images(images: LabelledImages) -> None:
-    notes = Problems()
-    for k in np.flatnonzero(np.bincount(images.labels, minlength=len(images.class_names)) == 1):
-        only = images.show(int(np.flatnonzero(images.labels == k)[0]))
-        notes.add("a class with one image", f"{images.class_names[k]!r}, {only}")
-    for line in notes.lines():
-        _log.warning("%s: %s", images.source, line)

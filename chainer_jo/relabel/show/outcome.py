@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from chainer_jo.data.labelled_data import UNKNOWN
-from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels, Z
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
-from chainer_jo.text import aligned, counted
+from chainer_jo.text import aligned, counted, percent
 
 #: Least certain difference of two accuracies, in standard errors.
 CERTAIN_STANDARD_ERRORS = 2.0
@@ -24,23 +22,6 @@ MIN_SHARE_SHOWN = 0.005
 #: Words that follow the estimated share of wrong labels. Networks learn such errors like right
 #: labels, so under labels of people the estimate is too low.
 WRONG_OR_MORE = "wrong (more if errors follow the appearance of images)"
-
-
-class LabelCorrector(ABC):
-    """One invocation of the command: finds the label errors by features or by probabilities."""
-
-    @property
-    @abstractmethod
-    def about(self) -> dict[str, str]:
-        """Settings of the computation: lines of a name and a value."""
-
-    @abstractmethod
-    def plan(self) -> None:
-        """Prints the estimated time."""
-
-    @abstractmethod
-    def work(self) -> Outcome:
-        """Computes the result."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +35,6 @@ class Accuracy:
     after: float
 
 
-def accuracies_of(
-    networks: tuple[TrainedNetwork | None, TrainedNetwork],
-    sets: Mapping[str, LabelledImages],
-    predict: Callable[[TrainedNetwork, str], np.ndarray],
-) -> list[Accuracy]:
-    """Accuracies of the networks before and after on every set; ``predict`` gives the probabilities
-    (n, c) that a network has for the images of a set."""
-
-    def on(network: TrainedNetwork, use: str) -> float:
-        return float((predict(network, use).argmax(axis=1) == sets[use].labels).mean())
-
-    before, after = networks
-    return [
-        Accuracy(use, len(images), None if before is None else on(before, use), on(after, use))
-        for use, images in sets.items()
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Everything that a relabelling computes.
@@ -79,7 +42,7 @@ class Outcome:
     Attributes
     ----------
     network : network trained on the new labels; None if no network was trained.
-    about : see `LabelCorrector.about`.
+    about : settings of the computation, by name.
     audit : rows of the random sample to be reviewed by hand.
     choice : share of the noisy labels predicted by networks that did not see them, by features;
         the features with the largest share were used. Empty if the user gave the features.
@@ -88,7 +51,7 @@ class Outcome:
     labels: CorrectedLabels
     network: TrainedNetwork | None
     accuracies: Sequence[Accuracy]
-    about: dict[str, str]
+    about: Mapping[str, str]
     audit: np.ndarray = field(default_factory=lambda: np.arange(0))
     choice: Mapping[str, float] = field(default_factory=dict)
 
@@ -137,18 +100,29 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
     return ""
 
 
-def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
-    """A table of text, header first."""
+def tables(outcome: Outcome, most: int | None = None) -> dict[str, list[list[str]]]:
+    """Tables of text by heading, header first; of the classes the ``most`` with the largest shares
+    of wrong labels, or all. Tables without rows are left out."""
+    labels = outcome.labels
+    found = {
+        "Label error detection": _score_rows(labels),
+        "Labels by column": _column_rows(labels),
+        "Labels by class": _class_rows(labels, most),
+        "Most frequent confusions": _transition_rows(labels),
+        "Accuracy of a network trained on the labels": _accuracy_rows(outcome.accuracies),
+    }
+    return {heading: rows for heading, rows in found.items() if len(rows) > 1}
+
+
+def _accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
     rows = [["accuracy (%) on", "images", "given labels", "new labels"]]
     for accuracy in accuracies:
         before = "" if accuracy.before is None else f"{100 * accuracy.before:.1f}"
-        after = f"{100 * accuracy.after:.1f}"
-        rows.append([accuracy.of, f"{accuracy.number:,}", before, after])
+        rows.append([accuracy.of, f"{accuracy.number:,}", before, f"{100 * accuracy.after:.1f}"])
     return rows
 
 
-def score_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """A table of text, header first; no rows without true labels."""
+def _score_rows(labels: CorrectedLabels) -> list[list[str]]:
     rows = [["a label counts as wrong if", "precision", "recall", "F1"]]
     for rule, scores in labels.scores().items():
         shares = (scores.precision, scores.recall, scores.f1)
@@ -156,9 +130,7 @@ def score_rows(labels: CorrectedLabels) -> list[list[str]]:
     return rows
 
 
-def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[str]]:
-    """A table of text, header first: the ``most`` classes with the largest shares of wrong labels,
-    or all of them."""
+def _class_rows(labels: CorrectedLabels, most: int | None) -> list[list[str]]:
     names, errors = labels.images.class_names, labels.errors
     shares = errors.share_wrong_by_class
     count = np.bincount(errors.given, minlength=len(names))
@@ -169,24 +141,17 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     return rows
 
 
-def column_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """A table of text, header first: how often each label column is wrong; no rows if images have
-    one label."""
-    shares = labels.errors.share_wrong_by_column
+def _column_rows(labels: CorrectedLabels) -> list[list[str]]:
+    images, shares = labels.images, labels.errors.share_wrong_by_column
     rows = [["label column", "labels", "estimated wrong"]]
-    for (name, votes), share in zip(labels.images.votes.items(), shares, strict=False):
+    for name, votes, share in zip(images.label_columns, images.given.T, shares, strict=False):
         rows.append([name, f"{(votes != UNKNOWN).sum():,}", percent(share)])
     return rows
 
 
-def given_labels(labels: CorrectedLabels) -> str:
-    """Words for the labels before: given labels, or the majority of several."""
-    return "majority labels" if labels.images.votes else "given labels"
-
-
-def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """A table of text, header first: given labels and the true class of their images, the most
-    frequent pairs first, by share of the images of the true class."""
+def _transition_rows(labels: CorrectedLabels) -> list[list[str]]:
+    """Given labels and the true class of their images, the most frequent pairs first, by share of
+    the images of the true class."""
     names, transition = labels.images.class_names, labels.errors.transition
     apart = np.where(np.eye(len(names), dtype=bool), 0, transition)
     rows = [["given label", "true class", "share of the true class"]]
@@ -197,14 +162,24 @@ def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
     return rows
 
 
+def given_labels(labels: CorrectedLabels) -> str:
+    """Words for the labels before: given labels, or the majority of several."""
+    return "majority labels" if labels.images.label_columns else "given labels"
+
+
 def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
-    labels, audited = outcome.labels, outcome.audited
-    wrong = percent(labels.errors.share_wrong)
-    of = given_labels(labels)
-    lines = [_changed(labels), f"an estimated {wrong} of the {of} are {WRONG_OR_MORE}"]
-    if labels.images.votes:
-        lines += ["", *aligned(column_rows(labels)), ""]
+    labels, images, audited = outcome.labels, outcome.labels.images, outcome.audited
+    changed, reviewed = int(labels.changed.sum()), int(labels.judged.sum())
+    by_hand = f", {reviewed:,} labels were reviewed by hand" if reviewed else ""
+    share, wrong = percent(changed / len(images)), percent(labels.errors.share_wrong)
+    shown = tables(outcome, MOST_CLASSES)
+    lines = [
+        f"{changed:,} of {len(images):,} labels changed ({share}){by_hand}",
+        f"an estimated {wrong} of the {given_labels(labels)} are {WRONG_OR_MORE}",
+    ]
+    if by_column := shown.pop("Labels by column", None):
+        lines += ["", *aligned(by_column), ""]
     if outcome.choice:
         lines.append(f"features: {choice_in_words(outcome.choice)}")
     if audited:
@@ -217,30 +192,17 @@ def summary(outcome: Outcome) -> list[str]:
             "for errors that depend on the appearance of images"
         )
     if duplicates := labels.errors.duplicates:
-        images = labels.images
-        shown = ", ".join(repr(images.paths[i]) for i in duplicates[0][:3])
+        names = ", ".join(repr(images.paths[i]) for i in duplicates[0][:3])
         groups = counted(len(duplicates), "group")
-        lines.append(f"identical or nearly identical images: {groups}, such as {shown}")
+        lines.append(f"identical or nearly identical images: {groups}, such as {names}")
     for scores in list(labels.scores().values())[:1]:
-        lines += [
+        lines.append(
             f"label accuracy: from {percent(scores.right_before)} to "
-            f"{percent(scores.right_after)} ({scores.known:,} true labels known)",
-            "",
-            *aligned(score_rows(labels)),
-        ]
-    lines += ["", *aligned(class_rows(labels, MOST_CLASSES))]
-    if len(confused := transition_rows(labels)) > 1:
-        lines += ["", *aligned(confused)]
-    if outcome.accuracies:
-        lines += ["", *aligned(accuracy_rows(outcome.accuracies))]
+            f"{percent(scores.right_after)} ({scores.known:,} true labels known)"
+        )
+    for rows in shown.values():
+        lines += ["", *aligned(rows)]
     return [*lines, "", doubtful] if (doubtful := outcome.doubt) else lines
-
-
-def _changed(labels: CorrectedLabels) -> str:
-    number, changed = len(labels.images), int(labels.changed.sum())
-    words = f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"
-    judged = int(labels.judged.sum())
-    return words + (f", {judged:,} labels were reviewed by hand" if judged else "")
 
 
 def sampling_interval(share: float, number: int) -> str:
@@ -249,8 +211,3 @@ def sampling_interval(share: float, number: int) -> str:
     middle = (number * share + 2) / (number + 4)
     half = Z * math.sqrt(middle * (1 - middle) / (number + 4))
     return f"{100 * max(0.0, middle - half):.1f} to {percent(min(1.0, middle + half))}"
-
-
-def percent(share: float) -> str:
-    """A share in [0, 1] as text in percent."""
-    return f"{100 * share:.1f} %"

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import html
 import io
+import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +23,17 @@ from chainer_jo import __version__, files
 from chainer_jo.data import decoding
 from chainer_jo.devices import usable_cores
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.read.image_features import usual_size
 from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,
     Outcome,
-    accuracy_rows,
-    class_rows,
-    column_rows,
     given_labels,
-    percent,
     sampling_interval,
-    score_rows,
-    transition_rows,
+    tables,
 )
-from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
+from chainer_jo.text import percent
 
 #: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50
@@ -52,20 +52,16 @@ MAX_PNG_SIDE = 16
 NO_DOUBT = "<p>No doubt: no check found a reason why the new labels may be worse.</p>"
 
 
-def write(outcome: Outcome, name: str, out: Path, usual_size: int, command: str) -> Path:
-    """Writes the page to a folder; returns its path.
-
-    Parameters
-    ----------
-    name : path of the data; the page, which may be passed on, shows only its last part.
-    usual_size : side of the images, in pixels.
-    command : printed at the end.
-    """
+def write(outcome: Outcome, name: str, out: Path, command: str) -> Path:
+    """Writes the page to a folder; returns its path. The page, which may be passed on, shows only
+    the last part of the data's path, ``name``; the ``command`` is printed at its end."""
     labels, path = outcome.labels, out / REPORT
     listed = to_review(labels)
     rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
     content = _content(labels, rows, len(listed), outcome.audit)
-    side = side_for(len(rows), usual_size)
+    side = SIDES[-1]
+    with contextlib.suppress(UserError):  # by given features no image has to be opened
+        side = side_for(len(rows), usual_size(labels.images))
     content |= {"cells": CELLS, "columns": COLUMNS, "side": side, "kind": kind_for(side)}
     pictures = sheets(labels.images.files(rows), side)
     embedded, folder = "", path.with_name(PICTURES)
@@ -82,8 +78,8 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int, command: str)
         )
     changed, classes = int(labels.changed.sum()), len(labels.images.class_names)
     about = f"{len(labels.images):,} images of {classes} classes."
-    if votes := labels.images.votes:
-        about += f" Given labels are the majority of {', '.join(votes)}; the network decides ties."
+    if names := labels.images.label_columns:
+        about += f" Given labels are the majority of {', '.join(names)}; the network decides ties."
     about += f" The list for review has {len(listed):,} images: {changed:,} whose label changed"
     if kept := len(listed) - changed:
         about += f" and {kept:,} whose given label is doubtful but kept"
@@ -115,23 +111,17 @@ def _sections(outcome: Outcome) -> tuple[str, str]:
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
         tiles.append((shares, f"accuracy on {a.of}"))
-    tables = {"Labels by column": column_rows(labels)} if labels.images.votes else {}
-    tables["Labels by class"] = class_rows(labels)
-    if len(confused := transition_rows(labels)) > 1:
-        tables["Most frequent confusions"] = confused
-    if outcome.accuracies:
-        tables["Accuracy of a network trained on the labels"] = accuracy_rows(outcome.accuracies)
     for rule, scores in list(labels.scores().items())[-1:]:
         before, after = percent(scores.right_before), percent(scores.right_after)
         tiles[1:1] = [
             (f"{before} → {after}", f"label accuracy ({scores.known:,} true labels known)"),
             (percent(scores.f1), f"F1 of label error detection: {rule}"),
         ]
-        tables = {"Label error detection": score_rows(labels), **tables}
+    shown = tables(outcome)
     if duplicates := labels.errors.duplicates:
-        tables["Identical or nearly identical images"] = _duplicate_rows(labels, duplicates)
+        shown["Identical or nearly identical images"] = _duplicate_rows(labels, duplicates)
     escape = html.escape
-    parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
+    parts = [_section(heading, _table(rows)) for heading, rows in shown.items()]
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
     parts.append(_section("Computation", f"<dl>{facts}</dl>"))
     first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
@@ -155,22 +145,20 @@ def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.n
     images have several labels, all of them; of the ``listed`` images first, then of the further
     images of the audit."""
     images, errors = labels.images, labels.errors
-    votes = [] if errors.votes is None else errors.votes[rows].tolist()
     place = {row: i for i, row in enumerate(rows.tolist())}
+    columns = [
+        images.paths[rows].tolist(),
+        errors.given[rows].tolist(),
+        errors.new[rows].tolist(),
+        map(_rounded, errors.probability_given[rows]),
+        map(_rounded, errors.probability_new[rows]),
+    ]
+    if errors.votes is not None:
+        columns.append(errors.votes[rows].tolist())
     return {
         "key": images.fingerprint,
         "classes": list(images.class_names),
-        "rows": [
-            [
-                images.paths[i],
-                int(errors.given[i]),
-                int(errors.new[i]),
-                _rounded(errors.probability_given[i]),
-                _rounded(errors.probability_new[i]),
-                *votes[place[i] : place[i] + 1],
-            ]
-            for i in rows.tolist()
-        ],
+        "rows": list(zip(*columns, strict=True)),
         "listed": listed,
         "audit": [place[row] for row in audit.tolist()],
         "estimate": errors.share_wrong,
@@ -182,14 +170,14 @@ def _section(heading: str, content: str) -> str:
 
 
 def _table(rows: list[list[str]]) -> str:
+    def line(row: list[str], tag: str) -> str:
+        cells = (f"<{tag}>{html.escape(text)}</{tag}>" for text in row)
+        return f"<tr>{''.join(cells)}</tr>"
+
     head, *body = rows
-    cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
-    lines = [
-        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in body
-    ]
     return (
-        f'<div class="wide high" tabindex="0"><table class="text"><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
+        f'<div class="wide high" tabindex="0"><table class="text"><thead>{line(head, "th")}</thead>'
+        f"<tbody>{''.join(line(row, 'td') for row in body)}</tbody></table></div>"
     )
 
 
@@ -261,3 +249,32 @@ def _sheet(cells: list[Image.Image | None], side: int) -> bytes:
     out = io.BytesIO()
     sheet.save(out, kind_for(side), quality=80, optimize=True)
     return out.getvalue()
+
+
+def filled(content: dict, **pieces: str) -> str:
+    """The template ``report.html`` with its style and `policy`, ``content`` as JSON for its script,
+    and ``pieces`` of HTML."""
+    folder = resources.files(__package__)
+    style, template = (folder.joinpath(n).read_text("utf-8") for n in ("page.css", "report.html"))
+    template = template.replace("{{style}}", style)
+    # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
+    pieces["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    pieces["policy"] = policy(template)
+    # In one go: what is put in is not looked at again.
+    return re.sub(r"{{(\w+)}}", lambda match: pieces[match[1]], template)
+
+
+def policy(template: str) -> str:
+    """Content security policy of a page, as a ``<meta>``: an unescaped text from elsewhere runs
+    nothing, restyles nothing and calls nobody. Allowed are the style and script of the
+    ``template``, by hashes ('unsafe-inline' would allow what gets in), and images that are in the
+    page, unpacked by its script, or files beside it."""
+    allowed = {"img": "data: blob: 'self' file:", "style": "'none'", "script": "'none'"}
+    for tag, text in re.findall(r"<(style|script)>(.*?)</\1>", template, re.DOTALL):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        allowed[tag] = f"'sha256-{digest}'"
+    sources = "".join(f"; {kind}-src {source}" for kind, source in allowed.items())
+    return (
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        f"base-uri 'none'; form-action 'none'{sources}\">"
+    )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,23 @@ from chainer_jo.relabel.judge.label_errors import COLUMNS as VERDICT_COLUMNS
 from chainer_jo.relabel.judge.label_errors import LabelErrors
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.labelled_images import LabelledImages
+from chainer_jo.text import percent
 
 COLUMNS = ("path", *VERDICT_COLUMNS, "reviewed")
+#: Half the width of an interval of 95 %, in standard errors.
+Z = 1.96
+
+
+class Scores(NamedTuple):
+    """Scores on the ``known`` images that have a true label, in [0, 1]: of "this label is wrong",
+    and label accuracy before and after."""
+
+    known: int
+    precision: float
+    recall: float
+    f1: float
+    right_before: float
+    right_after: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +90,16 @@ class CorrectedLabels:
         """Scores of finding wrong labels, by rule; empty without true labels."""
         if self.true is None:
             return {}
-        has_true = self.true != UNKNOWN
-        wrong = (self.errors.given != self.true)[has_true]
-        right_after = float((self.new == self.true)[has_true].mean())
-        rules = {"it is changed": self.changed, "it is called wrong": self.errors.wrong}
-        return {
-            rule: Scores.of(called[has_true], wrong, right_after) for rule, called in rules.items()
-        }
+        known = self.true != UNKNOWN
+        wrong = (self.errors.given != self.true)[known]
+        right = float(1 - wrong.mean()), float((self.new == self.true)[known].mean())
+        found, rules = {}, {"it is changed": self.changed, "it is called wrong": self.errors.wrong}
+        for rule, called in rules.items():
+            hits, judged = int((called[known] & wrong).sum()), int(called[known].sum())
+            precision, recall = hits / max(judged, 1), hits / max(int(wrong.sum()), 1)
+            f1 = 2 * hits / max(judged + int(wrong.sum()), 1)
+            found[rule] = Scores(len(wrong), precision, recall, f1, *right)
+        return found
 
     def table(self) -> str:
         """``labels.csv``: a row for every image, in the order of the input, with all its columns.
@@ -131,39 +149,6 @@ class CorrectedLabels:
         for column in self.images.columns.items():
             digest.update(json.dumps(column).encode())
         return digest.hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores on the ``known`` images that have a true label; shares in [0, 1].
-
-    ``precision``, ``recall`` and ``f1`` of "this label is wrong"; ``right_before`` and
-    ``right_after``, label accuracy.
-    """
-
-    known: int
-    precision: float
-    recall: float
-    f1: float
-    right_before: float
-    right_after: float
-
-    @staticmethod
-    def of(called: np.ndarray, wrong: np.ndarray, right_after: float) -> Scores:
-        """Scores of labels judged wrong against truly wrong labels, both bool (n,)."""
-        hits = int((called & wrong).sum())
-        return Scores(
-            len(wrong),
-            hits / max(int(called.sum()), 1),
-            hits / max(int(wrong.sum()), 1),
-            2 * hits / max(int(called.sum() + wrong.sum()), 1),
-            float(1 - wrong.mean()),
-            right_after,
-        )
-
-
-#: Half the width of an interval of 95 %, in standard errors.
-Z = 1.96
 
 
 def drawn_to_judge(number: int, images: int, seed: int) -> np.ndarray:
@@ -224,7 +209,7 @@ class AuditResult:
         missed = ". Some errors depend on the appearance of images, and the new labels keep them."
         return (
             f"audit: {self.wrong.sum():,} of {len(self.wrong):,} randomly drawn labels are wrong; "
-            f"with the probabilities of all labels an estimated {100 * self.share:.1f} % are wrong "
-            f"(95 %: {100 * low:.1f} to {100 * high:.1f} %); estimate without review: "
-            f"{100 * self.estimate:.1f} %"
-        ) + (missed if self.estimate < low else "")
+            f"with the probabilities of all labels an estimated {percent(self.share)} are wrong "
+            f"(95 %: {100 * low:.1f} to {percent(high)}); estimate without review: "
+            f"{percent(self.estimate)}{missed if self.estimate < low else ''}"
+        )

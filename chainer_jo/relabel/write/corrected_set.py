@@ -34,48 +34,39 @@ def write(
     Raises UserError if the folder is not empty, or cannot be written.
     """
     images = labels.images
-    kept = ~labels.unsure if drop_unsure else np.ones(len(images), bool)
+    kept = ~(labels.unsure & drop_unsure)
+    targets = images.paths if images.lines else _in_class_folders(labels)
+    placed = [*compress(zip(images.paths, targets, strict=True), kept)]
+    placed += [(path, path) for path in sets.others]
     end = Path(os.path.realpath(destination))
     with files.new_folder(destination) as whole:
-
-        def place(path: str, target: str) -> None:
+        for path, target in placed:
             _place(images.root / path, whole / target, None if copy else end / target)
-
-        in_table = images.lines is not None
-        targets = images.paths if in_table else _in_class_folders(labels)
-        for i in np.flatnonzero(kept):
-            place(images.paths[i], targets[i])
-        for path in sets.others:
-            place(path, path)
-        if in_table:
+        if images.lines:
             _write_table(labels, kept, whole / "labels.csv")
 
 
 def _in_class_folders(labels: CorrectedLabels) -> list[str]:
     """New paths of the images. If images of one name from two classes meet in a class, the moved
     image has its old class in its name."""
-    names = labels.images.class_names
+    names, paths, given = labels.images.class_names, labels.images.paths, labels.errors.given
     # The class is the first folder of every path, or the second where all are in one, of a part.
-    position = int(len({PurePosixPath(path).parts[0] for path in labels.images.paths}) == 1)
+    position = int(len({path.partition("/")[0] for path in paths}) == 1)
     folders = list(names)  # an accent in them may be encoded otherwise
-    for path, given in zip(labels.images.paths, labels.errors.given, strict=True):
-        folders[given] = PurePosixPath(path).parts[position]
-    taken = set(map(_place_of, labels.images.paths))
-    targets = []
-    for path, given, new in zip(labels.images.paths, labels.errors.given, labels.new, strict=True):
-        if given == new:
-            targets.append(path)
-            continue
-        place = PurePosixPath(path)
-        parts = list(place.parts)
-        parts[position] = folders[new]
-        target, number = "/".join(parts), 1
-        while _place_of(target) in taken:
+    for path, label in zip(paths, given, strict=True):
+        folders[label] = path.split("/")[position]
+    taken = set(map(_place_of, paths))
+    targets = list(paths)
+    for i in np.flatnonzero(labels.changed):
+        place, parts = PurePosixPath(paths[i]), paths[i].split("/")
+        parts[position] = folders[labels.new[i]]
+        number = 1
+        while _place_of("/".join(parts)) in taken:
             again = f" {number}" if number > 1 else ""
-            parts[-1] = f"{place.stem} ({names[given]}{again}){place.suffix}"
-            target, number = "/".join(parts), number + 1
-        taken.add(_place_of(target))
-        targets.append(target)
+            parts[-1] = f"{place.stem} ({names[given[i]]}{again}){place.suffix}"
+            number += 1
+        targets[i] = "/".join(parts)
+        taken.add(_place_of(targets[i]))
     return targets
 
 

@@ -24,74 +24,66 @@ RECORDED: dict[str, dict[str, type]] = {
     BOUND: dict.fromkeys(("train", "validation", "test"), str),
     MADE: {"flags": dict, "labels": list, "applied": dict, "choice": dict},
 }
-#: Folder of the runs, and words, of results of earlier versions that were trained on images.
-RUNS, EARLIER = "runs", "trained on images by an earlier version"
 
 
 class ResultsFolder:
     """The folder ``--out`` of a command on data with these fingerprints, by the use of each set;
-    ``flags`` are the values of the flags that decide the labels, by name."""
+    ``flags`` are the values of the flags that decide the labels, by name.
+
+    Raises UserError for results of other data or flags, or files that this command has not written.
+    """
 
     def __init__(self, path: Path, fingerprints: Mapping[str, str], flags: Mapping) -> None:
         self.path = path
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
+        bound = self._record(BOUND, {"train"})
         self._made = self._record(MADE, {"flags", "labels"})
+        there = [name for name in (*WRITTEN, MADE) if (path / name).exists()]
+        if there and not (bound and self._made):
+            self._refuse(there[0])
+        if not self._made:
+            return
+        if bound != self._fingerprints:
+            raise UserError(
+                f"{path / BOUND}: the results there are of data with fingerprints {_shown(bound)}, "
+                f"these have {_shown(self._fingerprints)}; expected the same images and labels, or "
+                "another --out folder"
+            )
+        for name, value in self._flags.items():
+            if (before := self._made["flags"].get(name)) != value:
+                was, now = ("left out" if x is None else x for x in (before, value))
+                raise UserError(
+                    f"--out {path}: its results were made with --{name} {was}, now it is {now}; "
+                    "expected the same, or another --out folder"
+                )
+        if LABELS in there and self._labels_digest() not in self._made["labels"]:
+            raise UserError(
+                f"{path / LABELS}: was changed since it was written, and would be overwritten; "
+                "expected it under another name, or another --out folder"
+            )
 
     def _record(self, name: str, least: set[str]) -> dict:
         """Reads a record, which has the keys ``least``; empty without the file. Raises UserError
         for a file that is no such record."""
-        path = self.path / name
+        path, kinds = self.path / name, RECORDED[name]
         if not path.exists():
             return {}
-        record, kinds = files.read_json(path, object, missing={}), RECORDED[name]
-        if not (isinstance(record, dict) and least <= record.keys() <= kinds.keys()):
-            self._refuse(name)
-        if not all(isinstance(value, kinds[key]) for key, value in record.items()):
-            self._refuse(name)
-        if name == BOUND and not all(re.fullmatch("[0-9a-f]{16}", x) for x in record.values()):
+        record = files.read_json(path, object, missing={})
+        if not (
+            isinstance(record, dict)
+            and least <= record.keys() <= kinds.keys()
+            and all(isinstance(value, kinds[key]) for key, value in record.items())
+            and (name == MADE or all(re.fullmatch("[0-9a-f]{16}", x) for x in record.values()))
+        ):
             self._refuse(name)
         return record
 
     def _refuse(self, name: str) -> NoReturn:
         raise UserError(f"--out {self.path}: has a {name} of its own, expected another folder")
 
-    def check(self) -> None:
-        """Raises UserError for results of other data or flags, or files that this command has not
-        written."""
-        bound = self._record(BOUND, {"train"})
-        if not (bound and self._made):
-            for name in (*WRITTEN, *([] if bound else [MADE])):
-                if (self.path / name).exists():
-                    self._refuse(name)
-        if not bound:
-            return
-        made = self._made.get("flags", {})
-        if (self.path / RUNS).exists() or made.get("from-scratch") or made.get("resnet50-weights"):
-            raise UserError(
-                f"--out {self.path}: its results were {EARLIER}, expected another --out folder"
-            )
-        if any((self.path / name).exists() for name in WRITTEN) and bound != self._fingerprints:
-            raise UserError(
-                f"{self.path / BOUND}: the results there are of data with fingerprints "
-                f"{_shown(bound)}, these have {_shown(self._fingerprints)}; expected the same "
-                "images and labels, or another --out folder"
-            )
-        if not self._made:
-            return
-        for name, value in self._flags.items():
-            before = self._made["flags"].get(name)
-            if before != value:
-                raise UserError(
-                    f"--out {self.path}: its results were made with --{name} {_default(before)}, "
-                    f"now it is {_default(value)}; expected the same, or another --out folder"
-                )
-        labels = self.path / LABELS
-        if labels.exists() and _digest(files.content(labels)) not in self._made["labels"]:
-            raise UserError(
-                f"{labels}: was changed since it was written, and would be overwritten; expected "
-                "it under another name, or another --out folder"
-            )
+    def _labels_digest(self) -> str:
+        return _digest(files.content(self.path / LABELS))
 
     def bind(self, apply: Path | None) -> None:
         """Records that results from now on are of these data. Raises OSError if a corrected set
@@ -99,9 +91,7 @@ class ResultsFolder:
         if apply and not apply.exists():
             apply.mkdir(parents=True)
             apply.rmdir()
-        path = self.path / BOUND
-        if files.read_json(path, missing=None) != self._fingerprints:
-            files.write_json(path, self._fingerprints)
+        files.write_json(self.path / BOUND, self._fingerprints)
 
     def write_labels(self, table: str, choice: Mapping[str, float]) -> None:
         """Writes ``labels.csv`` after a record of its flags and digest, to tell it from an edited
@@ -115,15 +105,13 @@ class ResultsFolder:
                 f"{self.path / BOUND}: another command has begun here with other images or labels "
                 "meanwhile; expected one at a time, or another --out folder"
             )
-        now = ResultsFolder(self.path, self._fingerprints, self._flags)
-        now.check()
-        labels = self.path / LABELS
+        made = ResultsFolder(self.path, self._fingerprints, self._flags)._made
         digests = [_digest(table.encode())]
-        if labels.exists():
-            digests.append(_digest(files.content(labels)))
-        self._made = {**now._made, "flags": self._flags, "labels": digests, "choice": dict(choice)}
+        if (self.path / LABELS).exists():
+            digests.append(self._labels_digest())
+        self._made = {**made, "flags": self._flags, "labels": digests, "choice": dict(choice)}
         files.write_json(self.path / MADE, self._made)
-        files.write_text(labels, table)
+        files.write_text(self.path / LABELS, table)
 
     def check_apply(self, apply: Path) -> None:
         """Raises UserError unless a corrected set can be written there, or has been; OSError for a
@@ -167,10 +155,6 @@ class ResultsFolder:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _default(value) -> str:
-    return "left out" if value is None else str(value)
 
 
 def _shown(fingerprints: dict) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import chainer
 import numpy as np
@@ -15,7 +14,7 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge.features import FeatureInput, FeatureNetwork
 from chainer_jo.relabel.read.image_features import BY_NAME, LITE0_SIDE, PIXELS_SIDE
-from chainer_jo.relabel.write.results_folder import EARLIER, MODEL
+from chainer_jo.relabel.write.results_folder import MODEL
 
 _WRITTEN = "the folder that chainer-jo relabel wrote"
 _ABOUT, _WEIGHTS, _NORMALISATION = "about", "weights/", "normalisation/"
@@ -47,18 +46,18 @@ class TrainedNetwork:
 
     def save(self, folder: Path) -> Path:
         """Writes ``model.npz``; returns its path."""
-        arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(self.about))}
+        path, arrays = folder / MODEL, {_ABOUT: np.array(json.dumps(self.about))}
         for kind, values in ((_WEIGHTS, self.weights), (_NORMALISATION, self.normalisation)):
             arrays |= {f"{kind}{name}": array for name, array in values.items()}
-        path = folder / MODEL
         # Chainer's order is a set's, another in every process.
-        files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
+        files.write(
+            path, lambda file: np.savez(file, allow_pickle=False, **dict(sorted(arrays.items())))
+        )
         return path
 
     @classmethod
     def load(cls, folder: Path) -> TrainedNetwork:
-        """Reads the file of `save`. Raises UserError if it is missing, damaged, or of a network
-        that was trained on images."""
+        """Reads the file of `save`. Raises UserError if it is missing or damaged."""
         path = folder / MODEL
         if not path.exists():
             missing = f"no {MODEL}" if folder.is_dir() else "no such folder"
@@ -66,8 +65,6 @@ class TrainedNetwork:
         with files.expected(path, _WRITTEN):
             arrays = files.arrays(path)
             about = json.loads(str(arrays.pop(_ABOUT)))
-            if "resize" in about:
-                raise UserError(f"{path}: a network {EARLIER}, expected a network on features")
             for before, now in _EARLIER.items():
                 arrays |= {f"{now}{name}": a for name, a in _below(before, arrays).items()}
             loaded = cls(about, _below(_WEIGHTS, arrays), _below(_NORMALISATION, arrays))
