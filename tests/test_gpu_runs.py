@@ -13,16 +13,7 @@ from engines import ON_GPU
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.engine.cuda.cudnn import load
-from chainer_jo.engine.cuda.graph_step import WARM_UP
 from chainer_jo.errors import UserError
-from chainer_jo.method.images import NetworkInput
-from chainer_jo.method.iterator import BatchIterator
-from chainer_jo.method.objectives import Classifier, JointObjective
-from chainer_jo.method.optimizers import FlatMomentumSGD
-from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import SoftLabels
-from chainer_jo.method.updater import JointUpdater
 from chainer_jo.reproduction.running import worker
 from chainer_jo.reproduction.running.run import Settings
 from chainer_jo.reproduction.running.store import RunStore
@@ -112,57 +103,3 @@ def test_a_run_is_measured_whose_memory_the_pool_holds_from_an_earlier_one(alone
     weights = (store.folder(RUNS[0]) / "model.npz").stat().st_size
     free, _ = cupy.cuda.runtime.memGetInfo()
     assert 1 < worker._memory_budget(SETTINGS.device)._fitting < free // weights
-
-
-def updater(seed, images=64, side=8, width=8, graph=True):
-    """Steps of a tiny network, four an epoch, on images of its own."""
-    rng = np.random.default_rng(seed)
-    device = chainer.get_device("@cupy:0")
-    send = device.send
-    labels = rng.integers(10, size=images).astype(np.int32)
-    pixels = rng.integers(256, size=(images, side, side, 3), dtype=np.uint8)
-    network = PreActResNet(3, 10, (1,), (width,), np.random.RandomState(seed))
-    model = Classifier(network, JointObjective(np.full(10, 0.1), 1.2, 0.8))
-    model.to_device(device)
-    return JointUpdater(
-        BatchIterator(images, images // 4, seed, 1, 2, True, send),
-        FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model),
-        NetworkInput(send(pixels), send(np.zeros((side, side, 3), np.float32)), 2),
-        SoftLabels(labels, 10, "soft", xp=cupy),
-        send(labels),
-        send(labels),
-        graph=graph,
-    )
-
-
-def trained(order, **sizes):
-    """Parameters of two runs after steps in this order, on streams that do not wait for each
-    other."""
-    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
-    updaters = []
-    for seed, stream in enumerate(streams):
-        with stream:
-            updaters.append(updater(seed, **sizes))
-    with chainer.using_config("jo_backend", load("mixed")), chainer.Reporter():
-        for which in map(int, order):
-            with streams[which]:
-                updaters[which].update()
-    found = []
-    for which, (each, stream) in enumerate(zip(updaters, streams, strict=True)):
-        stream.synchronize()
-        optimizer = each.get_optimizer("main")
-        arrays = optimizer.parameters, optimizer.velocity, each.labels.probabilities
-        found.append([array.get() for array in arrays])
-        replays = max(order.count(str(which)) - WARM_UP, 0)
-        assert each.replays == (replays if sizes.get("graph", True) else 0)
-    return found
-
-
-@pytest.mark.parametrize("order", ["01" * 10, "00000111110101010101", "01101001100101101001"])
-def test_replays_of_two_steps_in_any_order_are_those_of_each(order):
-    """One step is captured while the other replays."""
-    both = trained(order)
-    for which in "01":
-        expected = trained(order.replace("10"[int(which)], ""))[int(which)]
-        for ours, theirs in zip(both[int(which)], expected, strict=True):
-            assert np.isfinite(theirs).all() and np.array_equal(ours, theirs)
