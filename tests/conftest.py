@@ -73,7 +73,7 @@ def cache(monkeypatch, tmp_path):
 def arithmetic(request):
     """With subnormal numbers as NumPy has them, and with zeros instead, as CuPy's kernels have."""
     if request.param == "flushed" and not subnormals.SUPPORTED:
-        pytest.skip("how to flush subnormals is known for x86-64 and 64-bit Arm alone")
+        pytest.skip("how to flush subnormals is known for glibc on x86-64 and 64-bit Arm alone")
     with subnormals.flushed() if request.param == "flushed" else nullcontext():
         yield request.param
 

@@ -57,9 +57,8 @@ static float from_half(unsigned short half) {
     return value;
 }
 """
-#: Threads of a block that wait for each other: each has a stack of its own, and hands over to the
-#: next one where it waits.
-BARRIER = r"""
+#: Threads of a block: each has a stack of its own, and hands over to the next one where it waits.
+BLOCK = r"""
 #include <ucontext.h>
 #include <vector>
 #define __shared__ static
@@ -70,8 +69,9 @@ static void** entered;
 static std::vector<bool> ended;
 static void start() { entry(entered); ended[threadIdx.x] = true; }
 static void run_block(int threads) {
+    static std::vector<std::vector<char>> stacks;
+    stacks.resize(threads, std::vector<char>(1 << 15));
     std::vector<ucontext_t> contexts(threads);
-    std::vector<std::vector<char>> stacks(threads, std::vector<char>(1 << 15));
     ended.assign(threads, false);
     for (int t = 0; t < threads; ++t) {
         getcontext(&contexts[t]);
@@ -127,11 +127,9 @@ class RawModule:
             name: [self._parameter(p) for p in parameters.split(",")]
             for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", code)
         }
-        waits = "__syncthreads" in code
-        drivers = "".join(self._driver(*item, waits) for item in self._signatures.items())
-        prelude = PRELUDE + BARRIER if waits else PRELUDE
+        drivers = "".join(self._driver(*item) for item in self._signatures.items())
         code = code.replace(cuda_source.FLOAT16, FLOAT16)
-        self._library = compile_source(folder, prelude + code + drivers)
+        self._library = compile_source(folder, PRELUDE + BLOCK + code + drivers)
 
     @staticmethod
     def _parameter(text: str) -> tuple[str, bool]:
@@ -141,26 +139,18 @@ class RawModule:
         return name, "*" in text
 
     @staticmethod
-    def _driver(name: str, parameters: list[tuple[str, bool]], waits: bool) -> str:
+    def _driver(name: str, parameters: list[tuple[str, bool]]) -> str:
         """Takes the addresses of the arguments, as CUDA does, and runs all threads in turn."""
         values = ", ".join(
             f"*({kind}{'*' * pointer}*)arguments[{i}]"
             for i, (kind, pointer) in enumerate(parameters)
         )
-        if waits:
-            return f"""
+        return f"""
         extern "C" void run_{name}(int blocks, int threads, void** arguments) {{
             blockDim.x = threads; gridDim.x = blocks;
             entry = [](void** arguments) {{ {name}({values}); }};
             entered = arguments;
             for (blockIdx.x = 0; blockIdx.x < (unsigned)blocks; ++blockIdx.x) run_block(threads);
-        }}"""
-        return f"""
-        extern "C" void run_{name}(int blocks, int threads, void** arguments) {{
-            blockDim.x = threads; gridDim.x = blocks;
-            for (blockIdx.x = 0; blockIdx.x < (unsigned)blocks; ++blockIdx.x)
-                for (threadIdx.x = 0; threadIdx.x < (unsigned)threads; ++threadIdx.x)
-                    {name}({values});
         }}"""
 
     def get_function(self, name: str):

@@ -147,9 +147,6 @@ class Graph:
     def add(self, a, b):
         return self._node("add", lambda v: v(a) + v(b))
 
-    def mul(self, a, b):
-        return self._node("mul", lambda v: v(a) * v(b))
-
     def relu(self, input):
         return self._node("relu", lambda v: np.maximum(v(input), 0))
 

@@ -58,7 +58,7 @@ def test_calls_and_replays_agree_bit_for_bit(tmp_path, objective, precision, tim
 
 
 def test_memory_stays_flat_over_many_replays(tmp_path):
-    options = JOINT, 2, "@cupy:0", load("mixed")
+    options = JOINT, 2, "@cupy:0", load("mixed"), 48  # pixels: megabytes for a graph
     train(tmp_path / "warm", True, *options)
     cupy.get_default_memory_pool().free_all_blocks()
     free = cupy.cuda.runtime.memGetInfo()[0]

@@ -68,16 +68,16 @@ def model(objective=JOINT):
     return Classifier(network, objective)
 
 
-def data():
+def data(side=6):
     rng = np.random.default_rng(0)
-    images = rng.integers(256, size=(50, 6, 6, 3), dtype=np.uint8)
+    images = rng.integers(256, size=(50, side, side, 3), dtype=np.uint8)
     return images, rng.integers(3, size=50).astype(np.int32)
 
 
-def train(folder, graph, objective=JOINT, epochs=3, device="@numpy", backend=None):
+def train(folder, graph, objective=JOINT, epochs=3, device="@numpy", backend=None, side=6):
     """A small run with label updates and a drop of the learning rate: arrays that it ends with,
     reports by epoch, and its updater."""
-    images, noisy = data()
+    images, noisy = data(side)
     device = chainer.get_device(device)
     classifier = model(objective)
     classifier.to_device(device)

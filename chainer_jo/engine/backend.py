@@ -91,13 +91,10 @@ def _number(device: Any) -> int:
 @functools.cache
 def _load(engine: str, number: int, precision: str) -> Backend:
     load: Callable[[str], Backend]
-    try:
-        if engine == "onednn":
-            from chainer_jo.engine.cpu.onednn import load
-        else:
-            from chainer_jo.engine.cuda.cudnn import load
-    except ImportError as error:
-        raise Unavailable(f"the {engine} engine cannot be imported ({error})") from error
+    if engine == "onednn":
+        from chainer_jo.engine.cpu.onednn import load
+    else:
+        from chainer_jo.engine.cuda.cudnn import load
     return load(precision)
 
 

@@ -43,10 +43,6 @@ class Planner:
         n, c, h, w = shape
         return self.library.strided(shape, (c * h * w, 1, w * c, c), data_type or self.data_type)
 
-    def vector(self, length: int) -> c_void_p:
-        """Descriptor of a float32 vector."""
-        return self.library.strided((length,), (1,), dnnl.F32)
-
     def plain_weights(self, shape: Shape) -> c_void_p:
         """Descriptor of float32 weights as Chainer has them."""
         _, c, kh, kw = shape
@@ -218,8 +214,7 @@ class BatchNormReLU:
     """
 
     def __init__(self, planner: Planner, shape: Shape) -> None:
-        library = planner.library
-        x, vector = planner.activation(shape), planner.vector(shape[1])
+        library, x = planner.library, planner.activation(shape)
         options = c_float(EPS), c_uint(_NORMALIZE)
         forward = library.describe(
             "batch_normalization_forward", c_int(dnnl.FORWARD_TRAINING), x, x, *options, None
@@ -229,49 +224,30 @@ class BatchNormReLU:
         )
         mask = library.descriptor_of(forward, dnnl.QUERY_WORKSPACE)
         self.mask_size = library.size(mask)
-        self.forward = Primitive(
-            library,
-            forward,
-            (dnnl.SRC, x),
-            (dnnl.DST, x),
-            (dnnl.SCALE, vector),
-            (dnnl.SHIFT, vector),
-            (dnnl.MEAN, vector),
-            (dnnl.VARIANCE, vector),
-            (dnnl.WORKSPACE, mask),
-        )
-        self.backward = Primitive(
-            library,
-            backward,
-            (dnnl.SRC, x),
-            (dnnl.DIFF_DST, x),
-            (dnnl.SCALE, vector),
-            (dnnl.MEAN, vector),
-            (dnnl.VARIANCE, vector),
-            (dnnl.WORKSPACE, mask),
-            (dnnl.DIFF_SRC, x),
-            (dnnl.DIFF_SCALE, vector),
-            (dnnl.DIFF_SHIFT, vector),
-        )
+        scale, shift = _vectors(planner, shape, dnnl.SCALE, dnnl.SHIFT)
+        saved = *_vectors(planner, shape, dnnl.MEAN, dnnl.VARIANCE), (dnnl.WORKSPACE, mask)
+        gradients = _vectors(planner, shape, dnnl.DIFF_SCALE, dnnl.DIFF_SHIFT)
+        arrays = (dnnl.SRC, x), (dnnl.DST, x)
+        self.forward = Primitive(library, forward, *arrays, scale, shift, *saved)
+        arrays, gx = ((dnnl.SRC, x), (dnnl.DIFF_DST, x)), (dnnl.DIFF_SRC, x)
+        self.backward = Primitive(library, backward, *arrays, scale, *saved, gx, *gradients)
 
 
 def fixed_batch_norm_relu(planner: Planner, shape: Shape) -> Primitive:
     """Batch normalisation and ReLU in test mode: `plan(x, y, gamma, beta, mean, var)`."""
-    library = planner.library
-    x, vector = planner.activation(shape), planner.vector(shape[1])
+    library, x = planner.library, planner.activation(shape)
+    options = c_float(EPS), c_uint(_NORMALIZE | dnnl.USE_GLOBAL_STATISTICS)
     desc = library.describe(
-        "batch_normalization_forward",
-        c_int(dnnl.FORWARD_INFERENCE),
-        x,
-        x,
-        c_float(EPS),
-        c_uint(_NORMALIZE | dnnl.USE_GLOBAL_STATISTICS),
-        None,
+        "batch_normalization_forward", c_int(dnnl.FORWARD_INFERENCE), x, x, *options, None
     )
-    vectors = (dnnl.SCALE, dnnl.SHIFT, dnnl.MEAN, dnnl.VARIANCE)
-    return Primitive(
-        library, desc, (dnnl.SRC, x), (dnnl.DST, x), *((index, vector) for index in vectors)
-    )
+    vectors = _vectors(planner, shape, dnnl.SCALE, dnnl.SHIFT, dnnl.MEAN, dnnl.VARIANCE)
+    return Primitive(library, desc, (dnnl.SRC, x), (dnnl.DST, x), *vectors)
+
+
+def _vectors(planner: Planner, shape: Shape, *indices: int) -> list[tuple[int, c_void_p]]:
+    """Arguments of one float32 number per channel."""
+    vector = planner.library.strided(shape[1:2], (1,), dnnl.F32)
+    return [(index, vector) for index in indices]
 
 
 def conversion(planner: Planner, shape: Shape, to_float32: bool) -> Primitive:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy
 
-from chainer_jo.engine import batch_norm_arrays
 from chainer_jo.engine.cuda import cudnn_choices, cudnn_kernels, cudnn_library, sharing
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Moved
@@ -182,7 +181,7 @@ class CuDNN(Backend):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
         plan = self._planner.plan(plans.batch_norm, x.shape, True)
         if plan is None:
-            rows, mean, inverse = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
+            rows, mean, inverse = _normalise(self._xp, self._rows(x), gamma, beta)
             y = self._from_rows(rows, x.shape)
         else:
             y = self._empty(x.shape)
@@ -208,7 +207,7 @@ class CuDNN(Backend):
         plan = self._planner.plan(plans.batch_norm_grad, x.shape, True)
         if plan is None:
             activations = map(self._rows, (x, y, gy))
-            rows, ggamma, gbeta = batch_norm_arrays.backward(*activations, gamma, mean, inverse)
+            rows, ggamma, gbeta = _normalise_grad(*activations, gamma, mean, inverse)
             gx = self._from_rows(rows, x.shape)
         else:
             gx = self._empty(x.shape)
@@ -349,3 +348,23 @@ def _engine_for(plan: Plan | None, geometry: tuple) -> Plan:
 def _aligned(x: Any) -> Any:
     """A contiguous array, or its copy if the address is not aligned."""
     return x if _address(x) % ALIGNMENT == 0 else x.copy()
+
+
+def _normalise(xp: Any, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
+    """Batch normalisation and ReLU of float32 rows x (m, c): y, mean, 1 / sqrt(var + EPS) (c,)."""
+    mean = x.mean(axis=0)
+    centred = x - mean
+    inverse = 1 / xp.sqrt((centred * centred).mean(axis=0) + x.dtype.type(EPS))
+    return xp.maximum(centred * (gamma * inverse) + beta, 0), mean, inverse
+
+
+def _normalise_grad(
+    x: Any, y: Any, gy: Any, gamma: Any, mean: Any, inverse: Any
+) -> tuple[Any, Any, Any]:
+    """Gradients of `_normalise` with respect to x, gamma and beta."""
+    gy = gy * (y > 0)
+    normalised = (x - mean) * inverse
+    gbeta = gy.sum(axis=0)
+    ggamma = (gy * normalised).sum(axis=0)
+    gx = (gy - gbeta / len(x) - normalised * (ggamma / len(x))) * (gamma * inverse)
+    return gx, ggamma, gbeta

@@ -210,10 +210,9 @@ class Planner:
     def record(self, plan: Plan, microseconds: dict[str, float]) -> None:
         """Chooses a candidate for good: one that is faster by MARGIN than all that cuDNN prefers to
         it, or cuDNN's first without times. The choice of another process takes precedence."""
-        names = [name for name in plan.candidates if name in microseconds]
-        best = next(iter(names or plan.candidates))
-        for name in names:
-            if microseconds[name] < (1 - MARGIN) * microseconds[best]:
+        best = next(iter(microseconds or plan.candidates))
+        for name, duration in microseconds.items():
+            if duration < (1 - MARGIN) * microseconds[best]:
                 best = name
         plan.choose(self._choices.record(plan.text, best, microseconds, plan.lost))
         if plan.name is None:
