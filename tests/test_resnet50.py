@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import ResNet50, load_resnet50
+from chainer_jo.method.resnet50 import load_resnet50
 
 UNITS = (3, 4, 6, 3)
 
@@ -122,18 +122,14 @@ def test_the_bias_of_chainers_first_convolution_is_kept_in_the_running_mean(imag
 
 
 def test_fine_tuning_to_other_classes(npz, images):
-    network = load_resnet50(npz, num_classes=14, rng=np.random.RandomState(0))
-    np.testing.assert_array_equal(run(network, images)[0], run(load_resnet50(npz), images)[0])
+    network, whole = load_resnet50(npz, 14, np.random.RandomState(0)), load_resnet50(npz)
+    assert whole.count_params() == 25_557_032  # the paper's 25.6 million, as torchvision counts
+    np.testing.assert_array_equal(run(network, images)[0], run(whole, images)[0])
     network.cleargrads()
     logits = network(images)
     assert logits.shape == (2, 14)
     chainer.functions.softmax_cross_entropy(logits, np.array([3, 13], np.int32)).backward()
     assert all(np.isfinite(p.grad).all() and p.grad.any() for p in network.params())
-
-
-def test_number_of_parameters():
-    # The paper's 25.6 million: torchvision counts 25,557,032.
-    assert ResNet50().count_params() == 25_557_032
 
 
 @pytest.mark.parametrize("name, array, words", [
@@ -150,15 +146,13 @@ def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
         load_resnet50(tmp_path / "o.npz")
 
 
-def test_a_file_of_something_else_is_refused(tmp_path):
-    """An .npz: test_arrays_of_others.py."""
+def test_another_file_or_none_is_refused(tmp_path):
+    """An .npz of something else: test_arrays_of_others.py."""
     pytest.importorskip("safetensors")
     (tmp_path / "broken.safetensors").write_bytes(b"not what the name says")
     with pytest.raises(UserError, match="expected a whole .safetensors file"):
         load_resnet50(tmp_path / "broken.safetensors")
-
-
-@pytest.mark.parametrize("name", ["resnet50.pth", "missing.npz", "missing.safetensors"])
-def test_no_weights_says_how_to_get_them(name, tmp_path):
-    with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):
-        load_resnet50(tmp_path / name)
+    (tmp_path / "resnet50.pth").touch()
+    for name in ("resnet50.pth", "missing.npz"):
+        with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):
+            load_resnet50(tmp_path / name)
