@@ -23,6 +23,7 @@ from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY
 
 from chainer_jo.data import digits
+from chainer_jo.data.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
 from chainer_jo.reproduction.commands import app
@@ -325,10 +326,11 @@ def test_other_code_and_a_worker_without_a_gpu_are_refused(verdict, tmp_path):
 
 def test_a_worker_that_may_start_no_processes_decodes_no_images(verdict, monkeypatch):
     """As dask worker is without its own setting."""
-    monkeypatch.setattr(cluster, "_on_disk", lambda data: True)
+    monkeypatch.setattr(Labelled, "on_disk", True)
     daemon = SimpleNamespace(daemon=True)
     monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
-    against = verdict(fingerprint=digits.load().fingerprint())
+    monkeypatch.setattr(LabelledData, "fingerprint", lambda self: "as expected")
+    against = verdict(fingerprint="as expected")
     assert "expected DASK_DISTRIBUTED__WORKER__DAEMON=False" in against
 
 

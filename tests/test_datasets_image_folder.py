@@ -116,19 +116,6 @@ def test_decoded_once_until_an_image_changes_and_mapped(folder, tmp_path, monkey
     np.testing.assert_array_equal(after.train.images[:2], [picture(99), picture(98)])
 
 
-def test_an_image_replaced_by_one_of_the_same_size_and_time_is_decoded(tmp_path):
-    """As buildpacks and reproducible archives leave all times."""
-    for seed, name in enumerate(("train/9/2", "train/10/2", "test/9/1", "test/10/1")):
-        save(tmp_path / f"{name}.bmp", picture(seed))
-    load(str(tmp_path))
-    image, other = tmp_path / "train/9/2.bmp", tmp_path / "other.bmp"
-    save(other, picture(99))
-    shutil.copystat(image, other)
-    assert image.stat().st_size == other.stat().st_size
-    os.replace(other, image)
-    np.testing.assert_array_equal(load(str(tmp_path)).train.images[0], picture(99))
-
-
 ARRAY = "train_images.npy"
 
 

@@ -1,5 +1,7 @@
 """ResNet-50 with random weights, in both formats, against Chainer's layers put together by hand."""
 
+import re
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -8,8 +10,6 @@ import pytest
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50
-
-UNITS = (3, 4, 6, 3)
 
 
 def chainers_layers(seed=0):
@@ -27,25 +27,23 @@ def chainers_layers(seed=0):
     return link
 
 
+#: Torchvision's names, as regular expressions of Chainer's.
+NAMES = {
+    r"res(\d)/a/": r"res\1/b0/", r"res(\d)/b(\d)/": lambda m: f"layer{int(m[1]) - 1}.{m[2]}.",
+    "conv4/": "downsample.0.", "bn4/": "downsample.1.", "fc6/": "fc.", "/": ".",
+    r"\.(gamma|W)$": ".weight", r"\.(beta|b)$": ".bias", "avg_": "running_",
+    "running_N|N$": "num_batches_tracked",
+}  # fmt: skip
+
+
 def in_torchvisions_names(link):
     """{torchvision's name: float32 array} of Chainer's layers."""
-    weights = {"fc.weight": link.fc6.W.array, "fc.bias": link.fc6.b.array}
-
-    def add(conv, bn, conv_name, bn_name):
-        weights[f"{conv_name}.weight"] = conv.W.array
-        weights[f"{bn_name}.weight"], weights[f"{bn_name}.bias"] = bn.gamma.array, bn.beta.array
-        weights[f"{bn_name}.running_mean"] = bn.avg_mean
-        weights[f"{bn_name}.running_var"] = bn.avg_var
-
-    add(link.conv1, link.bn1, "conv1", "bn1")
-    for stage, units in enumerate(UNITS, 1):
-        for unit in range(units):
-            part = link[f"res{stage + 1}"]["a" if unit == 0 else f"b{unit}"]
-            name = f"layer{stage}.{unit}"
-            for i in (1, 2, 3):
-                add(part[f"conv{i}"], part[f"bn{i}"], f"{name}.conv{i}", f"{name}.bn{i}")
-            if unit == 0:
-                add(part.conv4, part.bn4, f"{name}.downsample.0", f"{name}.downsample.1")
+    weights = {}
+    for name, array in chainer.serializers.npz.serialize(link).items():
+        for ours, theirs in NAMES.items():
+            name = re.sub(ours, theirs, name)
+        weights[name] = array
+    del weights["conv1.bias"]  # zero
     return weights
 
 
@@ -81,8 +79,7 @@ def npz(layers, tmp_path_factory):
 def safetensors(layers, tmp_path_factory):
     numpy_format = pytest.importorskip("safetensors.numpy")
     path = tmp_path_factory.mktemp("weights") / "resnet50.safetensors"
-    counters = {"bn1.num_batches_tracked": np.array(3)}
-    numpy_format.save_file({**in_torchvisions_names(layers), **counters}, path)
+    numpy_format.save_file(in_torchvisions_names(layers), path)
     return path
 
 

@@ -178,19 +178,6 @@ def test_what_is_predicted_of_an_image_does_not_depend_on_the_others():
     assert np.ptp(one_by_one, axis=0).min() > 1e-3
 
 
-class Arrays:
-    """Images that are in memory already."""
-
-    def __init__(self, x):
-        self._x = x
-
-    def fetch(self, batch, iterator):
-        return ()
-
-    def augmented(self, batch):
-        return self._x[batch.indices]
-
-
 def small_updater(optimizer=None, graph=False):
     """Five steps of 8 images are two epochs of 20; some true labels are not known."""
     rng = np.random.default_rng(0)
@@ -201,7 +188,7 @@ def small_updater(optimizer=None, graph=False):
     return JointUpdater(
         BatchIterator(20, 8, 0, 1, 0, False),
         (optimizer or FlatMomentumSGD(0.5, 0.9, 1e-2)).setup(model),
-        Arrays(x),
+        SimpleNamespace(fetch=lambda *_: (), augmented=lambda batch: x[batch.indices]),
         SoftLabels(noisy, 3),
         noisy,
         np.where(noisy == 2, -1, noisy),
