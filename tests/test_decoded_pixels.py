@@ -149,8 +149,6 @@ def picture(mode):
     grey = ((y * 5 + x * 3) % 256).astype(np.uint8)
     rgb = np.dstack([grey, 240 - grey, y * 10]).astype(np.uint8)
     alpha = (255 - y * 10).astype(np.uint8)
-    if mode == "1":
-        return Image.fromarray(grey > 90), np.where(grey > 90, 255, 0)[..., np.newaxis]
     if mode == "L":
         return Image.fromarray(grey), grey[..., np.newaxis]
     if mode == "RGBA":
@@ -190,12 +188,11 @@ def test_png(bits, kind, tmp_path):
         check(tmp_path, content, np.where(chosen, 255, seen))
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "P"])
+@pytest.mark.parametrize("mode", ["L", "P"])
 def test_gif_and_bmp(mode, tmp_path):
     image, expected = picture(mode)
     check(tmp_path, saved(image, "BMP"), expected)
     check(tmp_path, saved(image, "GIF", interlace=True), expected)
-    image = image.convert("L") if mode == "1" else image
     clear = image.getpixel((3, 0))
     chosen = (np.asarray(image) == clear)[..., np.newaxis]
     content = saved(image, "GIF", transparency=clear)
