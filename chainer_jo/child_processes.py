@@ -39,14 +39,14 @@ def without_ctrl_c() -> Iterator[None]:
 
 
 def in_order(
-    function: Callable[[Any], Any], items: Iterable[Any], processes: int | None, chunk: int
+    function: Callable[[Any], Any], items: Iterable[Any], processes: int, chunk: int
 ) -> Generator[Any, None, None]:
     """Results of ``function(item)`` in the order of the items, `chunk` items per task.
 
     Parameters
     ----------
-    processes : number of child processes; one per core if None. None are started if 1, or if this
-        process may start no others.
+    processes : number of child processes. None are started if 1, or if this process may start no
+        others.
 
     Raises Unfinished if a process was killed.
     """

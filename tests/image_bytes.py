@@ -25,57 +25,30 @@ def packed(samples, bits, order=">"):
     return np.packbits(single.reshape(len(samples), -1).astype(np.uint8), axis=1)
 
 
-def tiff(samples, bits, *, order="<", photometric=1, deflate=False, orientation=1, planar=False,
-         extra=(), colours=None, more=()):  # fmt: skip
-    """A TIFF of unsigned samples (h, w, channels), all of as many bits.
-
-    Parameters
-    ----------
-    order : of bytes, "<" or ">".
-    planar : each channel on its own.
-    extra : meaning of the channels beyond those of the colours.
-    colours : of a palette, (2 ** bits, 3) of 16 bits.
-    more : further tags, (number, type, values).
-    """
+def tiff(samples, bits, *, order="<", photometric=1, deflate=False, orientation=1, more=()):
+    """A TIFF of unsigned samples (h, w, channels) of as many bits, in the ``order`` "<" or ">" of
+    bytes, with ``more`` tags, {number: (type, values)}."""
     height, width, channels = samples.shape
-    planes = samples.transpose(2, 0, 1) if planar else samples.reshape(1, height, -1)
-    strips = [packed(plane, bits, order).tobytes() for plane in planes]
-    strips = [zlib.compress(strip) for strip in strips] if deflate else strips
-    tags = [
-        (256, "H", [width]),
-        (257, "H", [height]),
-        (258, "H", [bits] * channels),
-        (259, "H", [8 if deflate else 1]),
-        (262, "H", [photometric]),
-        (273, "I", None),
-        (274, "H", [orientation]),
-        (277, "H", [channels]),
-        (278, "H", [height]),
-        (279, "I", [len(strip) for strip in strips]),
-        (284, "H", [2 if planar else 1]),
-        *more,
-    ]
-    if colours is not None:
-        tags.append((320, "H", colours.T.ravel().tolist()))
-    if extra:
-        tags.append((338, "H", list(extra)))
-    offsets = np.cumsum([8, *map(len, strips)])[: len(strips)].tolist()
-    body = b"".join(strips)
-    body += bytes(len(body) % 2)
-    entries, start = b"", 8 + len(body)
-    for number, kind, values in sorted(tags):
-        values = offsets if values is None else values
+    pixels = packed(samples.reshape(height, -1), bits, order).tobytes()
+    pixels = zlib.compress(pixels) if deflate else pixels
+    pixels += bytes(len(pixels) % 2)
+    tags = {
+        256: ("H", [width]), 257: ("H", [height]), 258: ("H", [bits] * channels),
+        259: ("H", [8 if deflate else 1]), 262: ("H", [photometric]), 273: ("I", [8]),
+        274: ("H", [orientation]), 277: ("H", [channels]), 278: ("H", [height]),
+        279: ("I", [len(pixels)]), **dict(more),
+    }  # fmt: skip
+    entries, start = b"", 8 + len(pixels)
+    for number, (kind, values) in sorted(tags.items()):
         data = struct.pack(f"{order}{len(values)}{kind}", *values)
         if len(data) > 4:
-            entry, body = start, body + data + bytes(len(data) % 2)
-            start = 8 + len(body)
-            data = struct.pack(f"{order}I", entry)
-        number_of_type = {"B": 1, "H": 3, "I": 4}[kind]
-        head = struct.pack(f"{order}HHI", number, number_of_type, len(values))
+            pixels += data + bytes(len(data) % 2)
+            data, start = struct.pack(f"{order}I", start), 8 + len(pixels)
+        head = struct.pack(f"{order}HHI", number, {"H": 3, "I": 4}[kind], len(values))
         entries += head + data.ljust(4, b"\0")
     magic = b"II*\0" if order == "<" else b"MM\0*"
     directory = struct.pack(f"{order}H", len(tags)) + entries + bytes(4)
-    return magic + struct.pack(f"{order}I", start) + body + directory
+    return magic + struct.pack(f"{order}I", start) + pixels + directory
 
 
 def chunk(kind, data):
@@ -83,20 +56,11 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-ADAM7 = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2),
-         (1, 0, 2, 1))  # fmt: skip
-
-
-def png(samples, bits, colour_type, *, interlaced=False, before=()):
+def png(samples, bits, colour_type, before=()):
     """A PNG of samples (h, w, channels); `before` are chunks, (kind, data), before the pixels."""
     height, width, _ = samples.shape
-    rows = b""
-    for top, left, down, right in ADAM7 if interlaced else ((0, 0, 1, 1),):
-        part = samples[top::down, left::right]
-        if part.size:
-            for row in packed(part.reshape(len(part), -1), bits):
-                rows += b"\0" + row.tobytes()
-    head = struct.pack(">IIBBBBB", width, height, bits, colour_type, 0, 0, interlaced)
+    rows = b"".join(b"\0" + row.tobytes() for row in packed(samples.reshape(height, -1), bits))
+    head = struct.pack(">IIBBBBB", width, height, bits, colour_type, 0, 0, 0)
     chunks = [(b"IHDR", head), *before, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in chunks)
 

@@ -48,12 +48,15 @@ def test_every_equation_is_named_in_the_code():
     assert named == set(range(1, 14))
 
 
+def log_of(experiment, folder):
+    store = RunStore(folder)
+    Run(experiment, digits.load(), store, Settings(engine="stock")).finish()
+    return store.log(experiment)
+
+
 def test_the_log_of_a_first_step_has_its_keys_in_their_order(tmp_path):
     """Files of earlier versions have it, and checkpoints hold the log."""
-    experiment = STUDY.first_step("symmetric", 0.5, 0)
-    one = Run(experiment, digits.load(), RunStore(tmp_path), Settings(engine="stock"))
-    one.finish()
-    for entry in one.store.log(experiment):
+    for entry in log_of(STUDY.first_step("symmetric", 0.5, 0), tmp_path):
         assert list(entry) == [
             "loss", "cross_entropy", "classification", "prior", "entropy", "accuracy/noisy",
             "accuracy/true", "validation", "test", "recovery", "lr", "epoch", "iteration",
@@ -63,11 +66,9 @@ def test_the_log_of_a_first_step_has_its_keys_in_their_order(tmp_path):
 
 def test_the_learning_rate_is_divided_after_the_epochs_of_the_schedule(tmp_path):
     experiment = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
-    one = Run(experiment, digits.load(), RunStore(tmp_path), Settings(engine="stock"))
-    one.finish()
     sgd = experiment.optimization
     assert sgd.drops and sgd.epochs > sgd.drops[-1]
-    rates = {entry["epoch"]: entry["lr"] for entry in one.store.log(experiment)}
+    rates = {entry["epoch"]: entry["lr"] for entry in log_of(experiment, tmp_path)}
     assert rates == pytest.approx(
         {e: sgd.learning_rate / 10 ** sum(d < e for d in sgd.drops) for e in rates}
     )

@@ -52,23 +52,14 @@ def test_the_stand_in_is_reproducible(whole, tmp_path):
         assert path.read_bytes() == (again / path.relative_to(whole)).read_bytes(), path
 
 
-def test_a_part_does_not_pass_for_the_whole(tmp_path):
-    names = [load(make_clothing1m_like(tmp_path / name)).name for name in ("mine", "clothing1m")]
-    assert names == ["mine", "clothing1m-part"]
-
-
-LAYOUT = (
-    clothing1m.CATEGORY_FILE, clothing1m.NOISY_LABELS, clothing1m.CLEAN_LABELS,
-    *clothing1m.KEY_LISTS,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LAYOUT)
-def test_a_byte_order_mark_does_not_count(folder, whole, name):
-    (folder / name).write_bytes(codecs.BOM_UTF8 + (folder / name).read_bytes())
+def test_a_part_does_not_pass_for_the_whole_and_byte_order_marks_do_not_count(whole, folder):
+    folder = folder.rename(folder.with_name("mine"))
+    for path in folder.glob("*.txt"):
+        path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
     found, expected = load(folder), load(whole)
+    assert (found.name, expected.name) == ("mine", "clothing1m-part")
+    assert found.fingerprint() == expected.fingerprint()
     assert found.class_names == expected.class_names
-    assert list(found.train.images) == list(expected.train.images)
 
 
 def test_training_image_without_a_true_label(folder):
@@ -141,9 +132,9 @@ def test_keys_of_any_length():
     assert digest.digest() == hashlib.sha256(expected).digest()
 
 
-@pytest.mark.parametrize("name", ["T-shirt", "T-Shirt", "tshirt"])
-def test_class_names_are_matched_loosely(name):
-    assert class_index(name, clothing1m.CLASS_NAMES) == 0
+def test_class_names_are_matched_loosely():
+    for name in ("T-shirt", "T-Shirt", "tshirt"):
+        assert class_index(name, clothing1m.CLASS_NAMES) == 0
     assert class_index("DownCoat", clothing1m.CLASS_NAMES) == 8
     with pytest.raises(UserError, match="class 'Hat': expected one of T-shirt, Shirt"):
         class_index("Hat", clothing1m.CLASS_NAMES)

@@ -54,62 +54,66 @@ def refuse(tmp_path, content, words):
 
 
 GREY_INVERTED, GREY, RGB, PALETTE, CMYK, YCBCR, LAB = 0, 1, 2, 3, 5, 6, 8
-COLOURS = {GREY_INVERTED: 1, GREY: 1, RGB: 3, PALETTE: 1, CMYK: 4, YCBCR: 3, LAB: 3}
-PREMULTIPLIED, ALPHA = (1,), (2,)
+#: Meanings of a channel beyond those of the colours, and the tag that has it.
+PREMULTIPLIED, ALPHA, EXTRA = 1, 2, 338
 
 
 def of_tiff(samples, bits, photometric, extra, palette):
     """The colours that a person sees."""
-    n = COLOURS[photometric]
-    colours, rest = eight(samples, bits).astype(float)[..., :n], eight(samples, bits)[..., n:]
+    colours = eight(samples, bits).astype(float)
+    if extra:
+        colours, alpha = colours[..., :-1], colours[..., -1:]
+        return colours + 255 - alpha if extra == PREMULTIPLIED else over_white(colours, alpha)
     if photometric == GREY_INVERTED:
-        colours = 255 - colours
-    elif photometric == PALETTE:
-        colours = palette[samples[..., 0]] >> 8
-    elif photometric == CMYK:
-        colours = (255 - colours[..., :3]) * (255 - colours[..., 3:]) / 255
-    elif photometric in (YCBCR, LAB):
+        return 255 - colours
+    if photometric == PALETTE:
+        return palette[samples[..., 0]] >> 8
+    if photometric == CMYK:
+        return (255 - colours[..., :3]) * (255 - colours[..., 3:]) / 255
+    if photometric in (YCBCR, LAB):
         mode = {YCBCR: "YCbCr", LAB: "LAB"}[photometric]
         image = Image.frombytes(mode, (W, H), colours.astype(np.uint8).tobytes())
-        colours = np.asarray(image.convert("RGB"))
-    if extra == PREMULTIPLIED:
-        return colours + 255 - rest
-    return over_white(colours, rest) if extra else colours
+        return np.asarray(image.convert("RGB"))
+    return colours
 
 
-@pytest.mark.parametrize("photometric, bits, extra", [
-    (GREY, 1, ()), (GREY, 8, ()), (GREY, 16, ()), (GREY, 8, ALPHA), (GREY_INVERTED, 8, ()),
-    (RGB, 8, ()), (RGB, 16, ()), (RGB, 8, PREMULTIPLIED), (RGB, 16, ALPHA), (PALETTE, 4, ()),
-    (CMYK, 8, ()), (YCBCR, 8, ()), (LAB, 8, ()),
+@pytest.mark.parametrize("photometric, bits, channels, extra", [
+    (GREY, 1, 1, 0), (GREY, 8, 1, 0), (GREY, 16, 1, 0), (GREY, 8, 2, ALPHA), (RGB, 8, 3, 0),
+    (GREY_INVERTED, 8, 1, 0), (RGB, 16, 3, 0), (RGB, 8, 4, PREMULTIPLIED), (RGB, 16, 4, ALPHA),
+    (PALETTE, 4, 1, 0), (CMYK, 8, 4, 0), (YCBCR, 8, 3, 0), (LAB, 8, 3, 0),
 ])  # fmt: skip
-def test_tiff(photometric, bits, extra, tmp_path):
+def test_tiff(photometric, bits, channels, extra, tmp_path):
     """In both orders of bytes, compressed and not, in all orientations."""
     palette = np.random.default_rng(1).integers(1 << 16, size=(1 << min(bits, 8), 3))
-    samples = draw(bits, COLOURS[photometric] + len(extra))
+    samples = draw(bits, channels)
     if extra == PREMULTIPLIED:  # no colour above its alpha
         samples[..., :3] = samples[..., :3] * samples[..., 3:] // 255
-    form = dict(photometric=photometric, extra=extra,
-                colours=palette if photometric == PALETTE else None,
-                more=((530, "H", [1, 1]),) if photometric == YCBCR else ())  # fmt: skip
+    more = {EXTRA: ("H", [extra])} if extra else {}
+    if photometric == PALETTE:
+        more = {320: ("H", palette.T.ravel().tolist())}
+    elif photometric == YCBCR:
+        more = {530: ("H", [1, 1])}
     expected = of_tiff(samples, bits, photometric, extra, palette)
     for orientation, turn in ORIENTATIONS.items():
-        form |= dict(orientation=orientation, order="<>"[orientation in (1, 4, 6, 7)])
-        content = tiff(samples, bits, deflate=orientation % 2, **form)
+        form = dict(orientation=orientation, order="<>"[orientation in (1, 4, 6, 7)], more=more)
+        content = tiff(samples, bits, photometric=photometric, deflate=orientation % 2, **form)
         check(tmp_path, content, turn(expected), 1, orientation)
 
 
+PLANES = {284: ("H", [2])}
 RARE = {
     "12 bits": (tiff(draw(12), 12), "grey of 12 bits, or of 16 where white is 0"),
     "white is 0": (tiff(draw(16), 16, photometric=GREY_INVERTED), "grey of 12 bits, or of 16"),
-    "planes": (tiff(draw(8, 3), 8, photometric=RGB, planar=True), "a TIFF in planes"),
-    "planes of grey": (tiff(draw(8, 2), 8, extra=ALPHA, planar=True), "a TIFF in planes"),
+    "planes": (tiff(draw(8, 3), 8, photometric=RGB, more=PLANES), "a TIFF in planes"),
+    "planes of grey": (
+        tiff(draw(8, 2), 8, more=PLANES | {EXTRA: ("H", [ALPHA])}), "a TIFF in planes"
+    ),
     "6 bits": (tiff(draw(6), 6), "a TIFF of bits or samples that are not read"),
-    "deep alpha": (tiff(draw(16, 2), 16, extra=ALPHA), "a TIFF of bits or samples"),
     "a TIFF of 8 bytes": (b"MM\0+" + bytes(99), "a TIFF of bits or samples"),
     "nothing": (b"text", "content of another kind"),
     **{
         f"format {form}, {bits} bits": (
-            tiff(draw(16), bits, more=((339, "H", [form]),)), "signed, of 32 bits or floating-point"
+            tiff(draw(16), bits, more={339: ("H", [form])}), "signed, of 32 bits or floating-point"
         )
         for form, bits in ((1, 32), (2, 16), (2, 32), (3, 32))
     },
@@ -130,17 +134,13 @@ def test_what_would_have_other_colours_is_refused(kind, tmp_path):
 
 
 def test_a_tiff_in_one_plane_is_opened(tmp_path):
-    check(tmp_path, tiff(samples := draw(8), 8, planar=True), samples)
+    check(tmp_path, tiff(samples := draw(8), 8, more=PLANES), samples)
 
 
 @pytest.mark.filterwarnings("ignore:(Corrupt EXIF|Tag) data:UserWarning")
-@pytest.mark.parametrize("deflate", [False, True])
-def test_truncated_tiff(tmp_path, deflate):
-    content = tiff(draw(8, 3), 8, photometric=RGB, deflate=deflate)
-    start = int.from_bytes(content[4:8], "little")
-    moved = (start - 100).to_bytes(4, "little")
-    refuse(tmp_path, content[:start], "cannot be decoded")
-    refuse(tmp_path, content[:4] + moved + content[8:], "cannot be decoded")
+def test_truncated_tiff(tmp_path):
+    content = tiff(draw(8, 3), 8, photometric=RGB)
+    refuse(tmp_path, content[: int.from_bytes(content[4:8], "little")], "cannot be decoded")
 
 
 def picture(mode):
@@ -149,8 +149,6 @@ def picture(mode):
     grey = ((y * 5 + x * 3) % 256).astype(np.uint8)
     rgb = np.dstack([grey, 240 - grey, y * 10]).astype(np.uint8)
     alpha = (255 - y * 10).astype(np.uint8)
-    if mode == "1":
-        return Image.fromarray(grey > 90), np.where(grey > 90, 255, 0)[..., np.newaxis]
     if mode == "L":
         return Image.fromarray(grey), grey[..., np.newaxis]
     if mode == "RGBA":
@@ -180,7 +178,7 @@ def test_png(bits, kind, tmp_path):
         seen = over_white(seen[..., :-1].astype(float), seen[..., -1:])
     for orientation, turn in ORIENTATIONS.items():
         chunks = [*before, (b"eXIf", image_bytes.exif(orientation))]
-        content = png(samples, bits, kind, interlaced=orientation % 2, before=chunks)
+        content = png(samples, bits, kind, before=chunks)
         check(tmp_path, content, turn(seen), kind in (4, 6), orientation)
     if kind == 3 or (bits == 8 and kind < 4):
         clear = samples[0, 2]  # its number in a palette, or its samples
@@ -190,12 +188,11 @@ def test_png(bits, kind, tmp_path):
         check(tmp_path, content, np.where(chosen, 255, seen))
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "P"])
+@pytest.mark.parametrize("mode", ["L", "P"])
 def test_gif_and_bmp(mode, tmp_path):
     image, expected = picture(mode)
     check(tmp_path, saved(image, "BMP"), expected)
     check(tmp_path, saved(image, "GIF", interlace=True), expected)
-    image = image.convert("L") if mode == "1" else image
     clear = image.getpixel((3, 0))
     chosen = (np.asarray(image) == clear)[..., np.newaxis]
     content = saved(image, "GIF", transparency=clear)

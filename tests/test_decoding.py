@@ -13,7 +13,7 @@ from chainer_jo.errors import UserError
 POSTSCRIPT = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
 
 
-def test_resized_and_cut_to_the_centre(tmp_path):
+def test_resized_by_means_and_cut_to_the_centre(tmp_path):
     pixels = np.zeros((100, 60, 3), np.uint8)
     pixels[40:60, 20:40] = 255  # the middle, whatever the shape
     Image.fromarray(pixels).save(tmp_path / "a.png")
@@ -22,12 +22,8 @@ def test_resized_and_cut_to_the_centre(tmp_path):
     assert image[3:-3, 2:-2].min() > 200
     whole = decode(tmp_path / "a.png", resize=30, crop=30)
     np.testing.assert_array_equal(image, whole[10:20, 10:20])
-
-
-def test_pixels_of_a_smaller_image_are_means(tmp_path):
-    stripes = np.zeros((40, 40, 3), np.uint8)
-    stripes[:, ::2] = 200
-    Image.fromarray(stripes).save(tmp_path / "a.png")
+    pixels[:, ::2], pixels[:, 1::2] = 200, 0  # of a smaller image they are means
+    Image.fromarray(pixels).save(tmp_path / "a.png")
     assert abs(decode(tmp_path / "a.png", resize=10, crop=10).astype(int) - 100).max() < 9
 
 

@@ -6,22 +6,15 @@ from engines import backend
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.forward_correction import forward_correction_loss
+from chainer_jo.method.noise import transition_matrix
 from chainer_jo.method.objectives import ForwardCorrection
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 
 
-def symmetric(c, r):
-    return (1 - r) * np.eye(c) + r / c
-
-
 def asymmetric(c, r):
-    """Half of the classes move to the next one; the matrix is mostly zeros."""
-    transition = np.eye(c)
-    for source in range(0, c - 1, 2):
-        transition[source, source] = 1 - r
-        transition[source, source + 1] = r
-    return transition
+    """The matrix is mostly zeros."""
+    return transition_matrix(r, c, {0: 1, 2: 3})
 
 
 def batch(n=7, c=5, seed=0):
@@ -38,7 +31,7 @@ def reference(logits, labels, transition):
     return np.mean(losses)
 
 
-@pytest.mark.parametrize("transition", [np.eye(5), symmetric(5, 0.7), asymmetric(5, 0.4)])
+@pytest.mark.parametrize("transition", [np.eye(5), transition_matrix(0.7, 5), asymmetric(5, 0.4)])
 @pytest.mark.parametrize("soft", [False, True])
 def test_value_is_the_formula(transition, soft):
     logits, labels = batch()
@@ -48,7 +41,7 @@ def test_value_is_the_formula(transition, soft):
     np.testing.assert_allclose(loss.array, reference(logits, labels, transition), rtol=1e-12)
 
 
-@pytest.mark.parametrize("transition", [symmetric(5, 0.3), asymmetric(5, 0.5)])
+@pytest.mark.parametrize("transition", [transition_matrix(0.3, 5), asymmetric(5, 0.5)])
 def test_gradient(transition):
     logits, labels = batch()
     gradient_check.check_backward(
@@ -75,7 +68,7 @@ def test_an_overconfident_network_and_zeros_in_the_matrix_give_finite_numbers():
 def test_link_offers_what_the_trainer_reads():
     logits, labels = batch()
     logits = chainer.Variable(logits.astype(np.float32))
-    objective = ForwardCorrection(symmetric(5, 0.5))
+    objective = ForwardCorrection(transition_matrix(0.5, 5))
     loss = objective(logits, labels.astype(np.float32))
     loss.backward()
     assert loss.dtype == logits.grad.dtype == objective.probabilities.dtype == np.float32

@@ -103,13 +103,6 @@ def test_memory_that_is_locked_for_a_gpu_is_unlocked(paths, monkeypatch):
     """The next stream's may be the same."""
     locked, events = set(), []
 
-    class Array:
-        def __init__(self, shape, dtype):
-            pass
-
-        def set(self, images, stream):
-            pass
-
     def event():
         events.append(SimpleNamespace(synchronize=lambda: events.pop()))
         return events[-1]
@@ -121,7 +114,7 @@ def test_memory_that_is_locked_for_a_gpu_is_unlocked(paths, monkeypatch):
     cuda = SimpleNamespace(
         runtime=runtime, get_current_stream=lambda: SimpleNamespace(record=event)
     )
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, empty=Array))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, empty=Mock()))
     stream = ImageStream(4, resize=16, crop=12, workers=0, on_cuda=True)
     list(stream.batches(split(paths, [4, 4])))
     assert locked and len(events) == 2

@@ -136,7 +136,7 @@ print(provenance.provenance(chainer.get_device("@numpy"), None)["commit"])
 
 @pytest.fixture
 def repository(tmp_path):
-    """A new repository, and git in it."""
+    """A new repository that contains the package, and git in it."""
 
     def git(*words):
         identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
@@ -144,6 +144,9 @@ def repository(tmp_path):
 
     git("init")
     git("commit", "--allow-empty", "-m", "first")
+    install(tmp_path)
+    git("add", "chainer_jo")
+    git("commit", "-m", "second")
     return tmp_path, git
 
 
@@ -162,9 +165,6 @@ def install(folder):
 @needs_git
 def test_the_commit_is_that_of_the_code_that_was_loaded(repository):
     folder, git = repository
-    install(folder)
-    git("add", "chainer_jo")
-    git("commit", "-m", "second")
     loaded = git("rev-parse", "--short=12", "HEAD")
     later = ["git", "-C", str(folder), "reset", "--soft", "HEAD~1"]
     assert commit(folder, *later) == loaded
@@ -178,10 +178,7 @@ def test_the_commit_is_that_of_the_code_that_was_loaded(repository):
 def test_a_repository_that_surrounds_the_package_or_is_named_elsewhere_is_not_its_origin(
     repository,
 ):
-    folder, git = repository
-    install(folder)
-    git("add", "chainer_jo")
-    git("commit", "-m", "second")
+    folder, _ = repository
     packages = folder / ".venv" / "site-packages"
     install(packages)
     assert commit(packages, GIT_DIR=str(folder / ".git")) == "None"

@@ -1,5 +1,7 @@
 """ResNet-50 with random weights, in both formats, against Chainer's layers put together by hand."""
 
+import re
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -7,9 +9,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import ResNet50, load_resnet50
-
-UNITS = (3, 4, 6, 3)
+from chainer_jo.method.resnet50 import load_resnet50
 
 
 def chainers_layers(seed=0):
@@ -27,25 +27,23 @@ def chainers_layers(seed=0):
     return link
 
 
+#: Torchvision's names, as regular expressions of Chainer's.
+NAMES = {
+    r"res(\d)/a/": r"res\1/b0/", r"res(\d)/b(\d)/": lambda m: f"layer{int(m[1]) - 1}.{m[2]}.",
+    "conv4/": "downsample.0.", "bn4/": "downsample.1.", "fc6/": "fc.", "/": ".",
+    r"\.(gamma|W)$": ".weight", r"\.(beta|b)$": ".bias", "avg_": "running_",
+    "running_N|N$": "num_batches_tracked",
+}  # fmt: skip
+
+
 def in_torchvisions_names(link):
     """{torchvision's name: float32 array} of Chainer's layers."""
-    weights = {"fc.weight": link.fc6.W.array, "fc.bias": link.fc6.b.array}
-
-    def add(conv, bn, conv_name, bn_name):
-        weights[f"{conv_name}.weight"] = conv.W.array
-        weights[f"{bn_name}.weight"], weights[f"{bn_name}.bias"] = bn.gamma.array, bn.beta.array
-        weights[f"{bn_name}.running_mean"] = bn.avg_mean
-        weights[f"{bn_name}.running_var"] = bn.avg_var
-
-    add(link.conv1, link.bn1, "conv1", "bn1")
-    for stage, units in enumerate(UNITS, 1):
-        for unit in range(units):
-            part = link[f"res{stage + 1}"]["a" if unit == 0 else f"b{unit}"]
-            name = f"layer{stage}.{unit}"
-            for i in (1, 2, 3):
-                add(part[f"conv{i}"], part[f"bn{i}"], f"{name}.conv{i}", f"{name}.bn{i}")
-            if unit == 0:
-                add(part.conv4, part.bn4, f"{name}.downsample.0", f"{name}.downsample.1")
+    weights = {}
+    for name, array in chainer.serializers.npz.serialize(link).items():
+        for ours, theirs in NAMES.items():
+            name = re.sub(ours, theirs, name)
+        weights[name] = array
+    del weights["conv1.bias"]  # zero
     return weights
 
 
@@ -81,8 +79,7 @@ def npz(layers, tmp_path_factory):
 def safetensors(layers, tmp_path_factory):
     numpy_format = pytest.importorskip("safetensors.numpy")
     path = tmp_path_factory.mktemp("weights") / "resnet50.safetensors"
-    counters = {"bn1.num_batches_tracked": np.array(3)}
-    numpy_format.save_file({**in_torchvisions_names(layers), **counters}, path)
+    numpy_format.save_file(in_torchvisions_names(layers), path)
     return path
 
 
@@ -122,18 +119,14 @@ def test_the_bias_of_chainers_first_convolution_is_kept_in_the_running_mean(imag
 
 
 def test_fine_tuning_to_other_classes(npz, images):
-    network = load_resnet50(npz, num_classes=14, rng=np.random.RandomState(0))
-    np.testing.assert_array_equal(run(network, images)[0], run(load_resnet50(npz), images)[0])
+    network, whole = load_resnet50(npz, 14, np.random.RandomState(0)), load_resnet50(npz)
+    assert whole.count_params() == 25_557_032  # the paper's 25.6 million, as torchvision counts
+    np.testing.assert_array_equal(run(network, images)[0], run(whole, images)[0])
     network.cleargrads()
     logits = network(images)
     assert logits.shape == (2, 14)
     chainer.functions.softmax_cross_entropy(logits, np.array([3, 13], np.int32)).backward()
     assert all(np.isfinite(p.grad).all() and p.grad.any() for p in network.params())
-
-
-def test_number_of_parameters():
-    # The paper's 25.6 million: torchvision counts 25,557,032.
-    assert ResNet50().count_params() == 25_557_032
 
 
 @pytest.mark.parametrize("name, array, words", [
@@ -150,15 +143,13 @@ def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
         load_resnet50(tmp_path / "o.npz")
 
 
-def test_a_file_of_something_else_is_refused(tmp_path):
-    """An .npz: test_arrays_of_others.py."""
+def test_another_file_or_none_is_refused(tmp_path):
+    """An .npz of something else: test_arrays_of_others.py."""
     pytest.importorskip("safetensors")
     (tmp_path / "broken.safetensors").write_bytes(b"not what the name says")
     with pytest.raises(UserError, match="expected a whole .safetensors file"):
         load_resnet50(tmp_path / "broken.safetensors")
-
-
-@pytest.mark.parametrize("name", ["resnet50.pth", "missing.npz", "missing.safetensors"])
-def test_no_weights_says_how_to_get_them(name, tmp_path):
-    with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):
-        load_resnet50(tmp_path / name)
+    (tmp_path / "resnet50.pth").touch()
+    for name in ("resnet50.pth", "missing.npz"):
+        with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):
+            load_resnet50(tmp_path / name)

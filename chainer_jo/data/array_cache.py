@@ -58,7 +58,7 @@ def cached_folder(name: str, write: Callable[[Path], None], read: Callable[[Path
 
     Raises UserError if the cache folder cannot be written; errors of `write` pass through.
     """
-    folder = cache() / name
+    folder, temporary = cache() / name, cache() / f"{name}.tmp"
     with contextlib.suppress(Exception):  # first without the lock: the place may be read-only
         return read(folder)
     try:
@@ -67,27 +67,20 @@ def cached_folder(name: str, write: Callable[[Path], None], read: Callable[[Path
             fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(Exception):  # made by another process meanwhile
                 return read(folder)
-            _make(folder, write)
+            for leftover in (temporary, folder):
+                shutil.rmtree(leftover, ignore_errors=True)
+            temporary.mkdir()
+            try:
+                write(temporary)
+                os.rename(temporary, folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
             return read(folder)
     except OSError as error:
         raise UserError(
             f"data cache {str(folder)!r}: {error.strerror or error}, expected to write there "
             f"{_ELSEWHERE}"
         ) from error
-
-
-def _make(folder: Path, write: Callable[[Path], None]) -> None:
-    """Fills a temporary folder, then renames it. The caller holds the lock."""
-    temporary = folder.with_name(f"{folder.name}.tmp")
-    for leftover in (temporary, folder):
-        shutil.rmtree(leftover, ignore_errors=True)
-    temporary.mkdir()
-    try:
-        write(temporary)
-        os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def _read(name: str, folder: Path) -> LabelledData:

@@ -119,6 +119,9 @@ class LabelledData:
                     f"{part} images {images.shape[1:]}, expected one (h, w, c) for both"
                 )
 
+        if self.is_clean and not np.array_equal(self.train.labels, self.train.true_labels):
+            raise UserError(f"data {self.name!r}: noisy labels, expected a validation set")
+
     @property
     def sets(self) -> dict[str, Labelled]:
         """The sets that there are, by name: train, validation and test."""

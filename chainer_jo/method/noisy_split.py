@@ -128,7 +128,8 @@ class NoisySplit:
         self.root = sets.root
         self.evaluation_sets = sets.sets
         self.train = self.evaluation_sets.pop("train")
-        self.prior = _frequencies(sets) if label_noise.kind == "real" else _uniform(sets)
+        uniform = np.full(self.num_classes, 1 / self.num_classes, np.float32)  # Section 5.2
+        self.prior = _frequencies(sets) if label_noise.kind == "real" else uniform
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @cached_property
@@ -185,11 +186,6 @@ def _split_with_noise(
         train=Labelled(images[train], noisy, labels[train]),
         validation=Labelled(images[validation], held_out, labels[validation]),
     )
-
-
-def _uniform(data: LabelledData) -> np.ndarray:
-    """Uniform p (c,), for classes of the same size (Section 5.2)."""
-    return np.full(data.num_classes, 1 / data.num_classes, np.float32)
 
 
 def _frequencies(data: LabelledData) -> np.ndarray:

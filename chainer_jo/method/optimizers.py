@@ -39,31 +39,27 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def setup(self, link: chainer.Link) -> "FlatMomentumSGD":
         super().setup(link)
-        self._named = named = self._in_order(link)
+        named = self._in_order(link)
         xp = chainer.backend.get_array_module(named[0][1].array)
         self.parameters = xp.concatenate([param.array.reshape(-1) for _, param in named])
         self.gradients = xp.zeros_like(self.parameters)
         self.velocity = xp.zeros_like(self.parameters)
-        self._velocities: dict[str, Any] = {}
         self._scratch = xp.empty(min(CHUNK_ELEMENTS, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
         self._sent_lr: float | None = None
         self._weights: list[tuple[Any, Any]] = []
         self._scale = 1.0
         self._step_gradients: Mapping[int, Any] = {}
+        self._parts: list[tuple[str, Any, Any, Any]] = []  # name, parameter, view of it, velocity
         start = 0
-        self._views = []
         for name, param in named:
-            stop = start + param.size
-            view = self.parameters[start:stop].reshape(param.shape)
-            param.array = view
+            part = slice(start, start + param.size)
+            start = part.stop
+            param.array = view = self.parameters[part].reshape(param.shape)
             param.update_rule = chainer.UpdateRule()  # for `Link.disable_update`, which is refused
-            self._views.append(view)
-            self._velocities[name] = self.velocity[start:stop]
+            self._parts.append((name, param, view, self.velocity[part]))
             if param.ndim == 4:
-                gradient = self.gradients[start:stop].reshape(param.shape)
-                self._weights.append((param.array, gradient))
-            start = stop
+                self._weights.append((view, self.gradients[part].reshape(param.shape)))
         return self
 
     def add_hook(self, *_: Any, **__: Any) -> None:
@@ -123,7 +119,7 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def _take_replaced(self) -> None:
         """Takes over arrays that replaced a parameter's since `setup`."""
-        for (_, param), view in zip(self._named, self._views, strict=True):
+        for _, param, view, _ in self._parts:
             if param.array is not view:
                 view[...] = param.array
                 param.array = view
@@ -134,7 +130,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         step_gradients, self._step_gradients = self._step_gradients, {}
         factor, self._scale = 1 / self._scale, 1.0
         grads = []
-        for name, param in self._named:
+        for name, param, view, _ in self._parts:
             if param.grad is None:
                 raise UserError(
                     f"parameter {name}: no gradient, expected a loss that depends on it"
@@ -143,12 +139,9 @@ class FlatMomentumSGD(chainer.Optimizer):
                 raise UserError(
                     f"parameter {name}: updates are disabled, expected an optimizer of Chainer"
                 )
-            grads.append(param.grad)
+            pointer = view.data.ptr if step_gradients else 0  # on a GPU
+            grads.append(step_gradients.get(pointer, param.grad))
         if is_on_gpu(self.gradients):
-            grads = [
-                step_gradients.get(param.array.data.ptr, grad)
-                for (_, param), grad in zip(self._named, grads, strict=True)
-            ]
             kernels.gather(grads, self.gradients, factor)
         else:
             np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
@@ -191,7 +184,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         self.t = serializer("t", self.t)
         self.epoch = serializer("epoch", self.epoch)
         xp = chainer.backend.get_array_module(self.velocity)
-        velocities = [v for _, v in sorted(self._velocities.items())]
+        velocities = [v for *_, v in sorted(self._parts, key=lambda part: part[0])]
         together = serializer("velocity_by_name", xp.concatenate(velocities))
         ends = np.cumsum([v.size for v in velocities]).tolist()
         for v, loaded in zip(velocities, xp.split(together, ends[:-1]), strict=True):
