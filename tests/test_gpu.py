@@ -1,10 +1,7 @@
 """On a GPU: the network against float64 NumPy, graphs against calls."""
 
-import shutil
-import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import chainer
 import joint_step
@@ -12,7 +9,6 @@ import numpy as np
 import pytest
 import workload
 from engines import ON_GPU, TOLERANCE
-from processes import run
 from tiny import STUDY
 
 from chainer_jo.data import digits
@@ -237,17 +233,6 @@ def test_a_run_may_change_its_device_after_any_epoch(tmp_path):
         assert entry["loss"] == pytest.approx(expected["loss"], rel=1e-5), entry["epoch"]
         for name in ("validation", "test"):  # of the running averages
             assert entry[name] == pytest.approx(expected[name], abs=0.02), entry["epoch"]
-
-
-@pytest.mark.skipif(not shutil.which("compute-sanitizer"), reason="needs compute-sanitizer")
-def test_compute_sanitizer_finds_nothing_in_a_small_step(tmp_path):
-    program = Path(__file__).with_name("small_step_on_gpu.py")
-    # Libraries probe for what a device has by calls that fail: those are no errors of a kernel.
-    command = [
-        "compute-sanitizer", "--report-api-errors", "no", "--error-exitcode", "9",
-        sys.executable, program,
-    ]  # fmt: skip
-    assert "ERROR SUMMARY: 0 errors" in run(command).stdout
 
 
 def test_a_refused_capture_is_not_timed_as_a_graph(monkeypatch):
