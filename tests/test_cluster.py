@@ -134,30 +134,17 @@ def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys)
     assert {run.rsplit("-s", 1)[1].split("-")[0] for cell in runs for run in cell["runs"]} == {"7"}
 
 
-@pytest.mark.parametrize("lost", ["result", "verdict"])
-def test_what_is_lost_with_its_worker_is_asked_for_again(lost, tmp_path, monkeypatch):
-    """A run's first result, before anybody can fetch it, and what a worker says of itself."""
-    killed, verdict = [], Cluster._verdict
-
-    def kill_first():
-        if not killed:
-            killed.append(lost)
-            machines.kill()
-            machines.start()
+def test_a_result_that_is_lost_with_its_worker_is_computed_again(tmp_path):
+    """Before anybody can fetch it."""
+    killed = []
 
     class KillOnAnswer(SchedulerPlugin):
         def transition(self, key, start, finish, *args, **kwargs):
-            if lost == "result" and finish == "memory" and key.startswith(BASELINE.id):
-                kill_first()
+            if finish == "memory" and key.startswith(BASELINE.id) and not killed:
+                killed.append(key)
+                machines.kill()
+                machines.start()
 
-    def lost_verdict(pool, answer):
-        while not killed and not answer.done():
-            time.sleep(0.01)
-        kill_first()
-        return verdict(pool, answer)
-
-    if lost == "verdict":
-        monkeypatch.setattr(Cluster, "_verdict", lost_verdict)
     store = RunStore(tmp_path / "results")
     with machines_in(tmp_path, KillOnAnswer()) as machines:
         machines.start()
