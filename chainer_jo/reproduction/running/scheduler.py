@@ -162,7 +162,7 @@ def _loop(queue: Queue, pool: Pool, on_event: Callable[[Event], None]) -> bool:
         while len(running) < pool.places and not over and (ready := queue.next(pool.places)):
             running[pool.submit(ready)] = ready
         if not running:
-            time.sleep(POLL)  # others are at all that is left
+            time.sleep(POLL)  # others compute what is left, or no worker is ready
         for future in wait(running, POLL, FIRST_COMPLETED).done:
             experiment = running.pop(future)
             error = future.exception()
