@@ -49,7 +49,8 @@ class Limits:
         number: Any = value if isinstance(value, kind) else math.nan
         enough = number > self.least if self.above else number >= self.least
         if not (enough and number <= self.most and number < math.inf):
-            raise UserError(f"{name} {value}: expected {self}")
+            shown = value if isinstance(value, Real) else repr(value)
+            raise UserError(f"{name} {shown}: expected {self}")
 
     def __call__(self, text: str) -> Any:
         try:
