@@ -102,7 +102,7 @@ def local(tmp_path_factory):
     return outcome(store.root)
 
 
-def work(dask, store, experiments, on_event=lambda event: None, settings=SETTINGS, **more):
+def work(dask, store, experiments, on_event=lambda *event: None, settings=SETTINGS, **more):
     with Cluster(dask.address, store, digits.load, settings, **more) as pool:
         return compute(experiments, pool, on_event)
 
@@ -111,7 +111,7 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
     """Both are killed, one after the other."""
     events = []
 
-    def kill(event):
+    def kill(*event):
         events.append(event)
         if len(events) <= 2:
             dask.kill()
@@ -156,8 +156,8 @@ def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
     """The run stops, too, and its epochs are not lost."""
     store, epochs = RunStore(tmp_path), []
 
-    def interrupt(event):
-        epochs.append(event.state)
+    def interrupt(experiment, state, result):
+        epochs.append(state)
         raise KeyboardInterrupt
 
     for _ in range(2):
