@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from chainer_jo import files
 from chainer_jo.data import cifar10n
-from chainer_jo.data.image_data import ImageData
-from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
 from chainer_jo.errors import UserError
 from chainer_jo.method.noisy_split import HUMAN
@@ -181,10 +180,10 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    load: Callable[[], ImageData | LabelledData] | None = None
+    load: Callable[[], Any] | None = None
 
     @property
-    def loader(self) -> Callable[[], ImageData | LabelledData]:
+    def loader(self) -> Callable[[], Any]:
         """Function that loads the data set; can be pickled."""
         return self.load or find(self.data).load
 

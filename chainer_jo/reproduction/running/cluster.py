@@ -25,7 +25,7 @@ from distributed.utils import sync
 
 from chainer_jo import files
 from chainer_jo.data.image_data import ImageData
-from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import Unfinished, UserError, one_line
@@ -246,6 +246,11 @@ def prepare(
     omp_threads = os.environ.get("OMP_NUM_THREADS")
     if device == "cpu" and threads and omp_threads != str(threads):
         raise UserError(f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}")
+    if settings.workers and multiprocessing.current_process().daemon:
+        raise UserError(
+            "it may start no processes, which decode images; expected "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+        )
     check_folder(probe)
     chainer_device = device_of(device)
     chainer_device.use()
@@ -253,12 +258,6 @@ def prepare(
     data = worker.loaded_by(load_data)
     if data.fingerprint() != fingerprint:
         raise UserError(f"its data have fingerprint {data.fingerprint()}, expected {fingerprint}")
-    on_disk = isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
-    if on_disk and settings.workers != 0 and multiprocessing.current_process().daemon:
-        raise UserError(
-            "it may start no processes, which decode images; expected "
-            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
-        )
     sync(this.loop, this.set_resources, **{place: 1})
 
 
