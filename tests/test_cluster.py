@@ -270,6 +270,15 @@ def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
         assert not work(machines, RunStore(tmp_path / "results"), [BASELINE], settings=settings)
 
 
+def test_a_script_waits_for_a_fit_worker_while_a_lost_one_had_its_run():
+    pool = Cluster("", RunStore("."), digits.load, SETTINGS)
+    pool._workers, pool._out, pool._next_look = {"unfit": False}, {"a run"}, float("inf")
+    assert pool.places == 0
+    pool._out.clear()
+    with pytest.raises(UserError, match="none of its workers"):
+        _ = pool.places
+
+
 @pytest.mark.parametrize("deadline", [None, 100.0])
 def test_workers_have_the_seconds_that_are_left_by_their_own_clocks(deadline, monkeypatch):
     handed_out, clock = [], SimpleNamespace(monotonic=lambda: 40.0, monotonic_ns=lambda: 0)
