@@ -46,10 +46,11 @@ class Limits:
     def check(self, name: str, value: object) -> None:
         """Raises UserError for another value, or one of another type."""
         kind = Integral if self.kind is int else Real
-        number = float(value) if isinstance(value, kind) else math.nan
+        number: Any = value if isinstance(value, kind) else math.nan
         enough = number > self.least if self.above else number >= self.least
-        if not (enough and number <= self.most and math.isfinite(number)):
-            raise UserError(f"{name} {value}: expected {self}")
+        if not (enough and number <= self.most and number < math.inf):
+            shown = value if isinstance(value, Real) else repr(value)
+            raise UserError(f"{name} {shown}: expected {self}")
 
     def __call__(self, text: str) -> Any:
         try:

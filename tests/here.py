@@ -6,6 +6,11 @@ from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.worker import execute
 
 
+def noted(events):
+    """Function that adds what a scheduler reports to a list."""
+    return lambda *event: events.append(event)
+
+
 class Here(LocalPool):
     """Computes each run as it is handed out."""
 

@@ -57,10 +57,8 @@ def finish(
         process.kill()
         said, wrong = process.communicate(), True
     if wrong:
-        lines = [f"{shlex.join(process.args)}: ended with {process.returncode}, expected {code}"]
-        for name, text in zip(("output", "errors"), said, strict=True):
-            lines.append(f"-- {name}, the end:\n{(text or '')[-SHOWN:]}")
-        raise AssertionError("\n".join(lines))
+        head = f"{shlex.join(process.args)}: ended with {process.returncode}, expected {code}"
+        raise AssertionError("\n".join([head, *((text or "")[-SHOWN:] for text in said)]))
     return subprocess.CompletedProcess(process.args, process.returncode, *said)
 
 

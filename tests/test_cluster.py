@@ -24,7 +24,6 @@ from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.data.labelled_data import Labelled
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
 from chainer_jo.reproduction.commands import app
@@ -101,7 +100,7 @@ def local(tmp_path_factory):
     return outcome(store.root)
 
 
-def work(dask, store, experiments, on_event=lambda event: None, settings=SETTINGS, **more):
+def work(dask, store, experiments, on_event=lambda *event: None, settings=SETTINGS, **more):
     with Cluster(dask.address, store, digits.load, settings, **more) as pool:
         return compute(experiments, pool, on_event)
 
@@ -110,7 +109,7 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
     """Both are killed, one after the other."""
     events = []
 
-    def kill(event):
+    def kill(*event):
         events.append(event)
         if len(events) <= 2:
             dask.kill()
@@ -133,30 +132,17 @@ def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys)
     assert {run.rsplit("-s", 1)[1].split("-")[0] for cell in runs for run in cell["runs"]} == {"7"}
 
 
-@pytest.mark.parametrize("lost", ["result", "verdict"])
-def test_what_is_lost_with_its_worker_is_asked_for_again(lost, tmp_path, monkeypatch):
-    """A run's first result, before anybody can fetch it, and what a worker says of itself."""
-    killed, verdict = [], Cluster._verdict
-
-    def kill_first():
-        if not killed:
-            killed.append(lost)
-            machines.kill()
-            machines.start()
+def test_a_result_that_is_lost_with_its_worker_is_computed_again(tmp_path):
+    """Before anybody can fetch it."""
+    killed = []
 
     class KillOnAnswer(SchedulerPlugin):
         def transition(self, key, start, finish, *args, **kwargs):
-            if lost == "result" and finish == "memory" and key.startswith(BASELINE.id):
-                kill_first()
+            if finish == "memory" and key.startswith(BASELINE.id) and not killed:
+                killed.append(key)
+                machines.kill()
+                machines.start()
 
-    def lost_verdict(pool, answer):
-        while not killed and not answer.done():
-            time.sleep(0.01)
-        kill_first()
-        return verdict(pool, answer)
-
-    if lost == "verdict":
-        monkeypatch.setattr(Cluster, "_verdict", lost_verdict)
     store = RunStore(tmp_path / "results")
     with machines_in(tmp_path, KillOnAnswer()) as machines:
         machines.start()
@@ -168,8 +154,8 @@ def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
     """The run stops, too, and its epochs are not lost."""
     store, epochs = RunStore(tmp_path), []
 
-    def interrupt(event):
-        epochs.append(event.state)
+    def interrupt(experiment, state, result):
+        epochs.append(state)
         raise KeyboardInterrupt
 
     for _ in range(2):
@@ -258,7 +244,7 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
     ({"code": "chainer_jo 0"}, f"it has {re.escape(provenance.code())}, expected chainer_jo 0"),
     ({"load_data": partial(open, "none")}, "No such file"),
     ({"fingerprint": "another"}, "its data have fingerprint .*, expected another"),
-    ({}, "expected DASK_DISTRIBUTED__WORKER__DAEMON=False"),
+    ({"settings": Settings(workers=1)}, "expected DASK_DISTRIBUTED__WORKER__DAEMON=False"),
 ])  # fmt: skip
 def test_a_worker_says_what_it_lacks(given, said, tmp_path, monkeypatch):
     """Images on disk are decoded by processes, which dask worker forbids by default."""
@@ -272,7 +258,6 @@ def test_a_worker_says_what_it_lacks(given, said, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "get_worker", lambda: SimpleNamespace(state=state))
     daemon = SimpleNamespace(daemon=True)
     monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
-    monkeypatch.setattr(Labelled, "on_disk", True)
     expected["load_data"] = pickle.dumps(expected["load_data"])
     with open(expected["probe"], "w") as held, pytest.raises((UserError, OSError), match=said):
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -283,6 +268,15 @@ def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
     with machines_in(tmp_path) as machines:
         settings = replace(SETTINGS, deadline=time.monotonic())
         assert not work(machines, RunStore(tmp_path / "results"), [BASELINE], settings=settings)
+
+
+def test_a_script_waits_for_a_fit_worker_while_a_lost_one_had_its_run():
+    pool = Cluster("", RunStore("."), digits.load, SETTINGS)
+    pool._workers, pool._out, pool._next_look = {"unfit": False}, {"a run"}, float("inf")
+    assert pool.places == 0
+    pool._out.clear()
+    with pytest.raises(UserError, match="none of its workers"):
+        _ = pool.places
 
 
 @pytest.mark.parametrize("deadline", [None, 100.0])

@@ -50,9 +50,9 @@ from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
     store, kind = RunStore(sys.argv[1]), {"workers": LocalPool, "alone": Here}[sys.argv[2]]
     pool = kind(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
-    def show(e):
-        written = (store.folder(e.experiment) / "result.json").stat().st_mtime_ns if e.result else 0
-        print(e.experiment.id, e.state, written, flush=True)
+    def show(run, state, result):
+        written = (store.folder(run) / "result.json").stat().st_mtime_ns if result else 0
+        print(run.id, state, written, flush=True)
     with pool:
         compute(EXPERIMENTS, pool, show)
 """

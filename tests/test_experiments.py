@@ -75,6 +75,7 @@ def test_no_noise_is_one_run_whatever_its_kind():
     lambda: Optimization(1, 0.0),
     lambda: Optimization(1, math.nan),
     lambda: Optimization(1, math.inf),
+    lambda: Optimization("1", 0.1),
 ])  # fmt: skip
 def test_damaged_descriptions_and_impossible_values_are_refused(make):
     with pytest.raises(UserError, match="expected|description of a run"):

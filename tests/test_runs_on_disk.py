@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from clothing1m_like import ON_DISK, make_clothing1m_like
-from here import Here
+from here import Here, noted
 from test_clothing1m_report import ended, first_step_ended, flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
 
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 def work(store, data, experiment):
     """Brings a run and its first step to an end; gives the events."""
     events, pool = [], Here(store, lambda: data, SETTINGS, 1, threads=1)
-    assert compute([experiment], pool, events.append)
+    assert compute([experiment], pool, noted(events))
     return events
 
 
@@ -152,7 +152,7 @@ def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_pat
     sgd = replace(ON_DISK.optimization, learning_rate=1e30)
     hopeless = replace(ON_DISK, optimization=sgd)
     second = replace(SECOND, first_step=hopeless)
-    assert [event.state for event in work(store, data, second)] == ["diverged"]
+    assert [state for _, state, _ in work(store, data, second)] == ["diverged"]
     assert store.result(hopeless)["state"] == "diverged" and store.soft_labels(hopeless) is None
     assert store.result(second) is None
     with pytest.raises(UserError, match="first step has to finish first"):
@@ -179,7 +179,7 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
     monkeypatch.setattr(RunStore, "lock", lock_later)
     monkeypatch.setattr(worker, "Run", lambda *_: pytest.fail("run again"))
     events = work(store, data, ON_DISK)
-    assert [(event.state, event.result["id"]) for event in events] == [("finished", ON_DISK.id)]
+    assert [(state, result["id"]) for _, state, result in events] == [("finished", ON_DISK.id)]
 
 
 def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from here import noted
 from tiny import STUDY
 
 from chainer_jo.data import digits
@@ -49,18 +50,18 @@ def test_what_another_process_recorded_as_diverged_is_final(tmp_path, monkeypatc
         return found
 
     pool = Instant(store, run)
-    assert compute([JOINT], pool, events.append)
+    assert compute([JOINT], pool, noted(events))
     assert pool.handed_out == [first_step, first_step]
     assert store.result(first_step).items() >= recorded.items()
-    assert [(event.experiment, event.state) for event in events] == [(first_step, "diverged")]
+    assert [event[:2] for event in events] == [(first_step, "diverged")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says who is idle")
 def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
     store = RunStore(tmp_path)
 
-    def kill_the_idle_one(event):
-        if event.state == "finished":
+    def kill_the_idle_one(experiment, state, result):
+        if state == "finished":
             lock = str(store.folder(LONG) / "lock")
             for process in active_children():
                 folder = Path(f"/proc/{process.pid}/fd")
@@ -171,7 +172,7 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path, monkeypatch):
     long, clock = Future(), SimpleNamespace(monotonic=lambda: 0)
     monkeypatch.setattr(scheduler, "time", clock)
 
-    def free(event):
+    def free(*event):
         if not long.done():
             long.set_result(("paused", None))
 
@@ -189,15 +190,15 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path, monkeypatch):
     assert pool.handed_out == [*joint[:2], BASELINE]
 
 
-def noted():
+def left_out():
     logging.warning("1 left out")
     return "images"
 
 
 def test_workers_do_not_repeat_what_is_noted_of_the_data(monkeypatch, caplog):
     monkeypatch.setattr(worker, "loaded", {})
-    assert worker.loaded_by(pickle.dumps(noted)) == "images" and not caplog.messages
-    assert noted() == "images" and caplog.messages == ["1 left out"]
+    assert worker.loaded_by(pickle.dumps(left_out)) == "images" and not caplog.messages
+    assert left_out() == "images" and caplog.messages == ["1 left out"]
 
 
 def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplog):
@@ -211,7 +212,7 @@ def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplo
 
     pool = Instant(RunStore(tmp_path), run, 2)
     with pytest.raises(UserError, match="this one alone"):
-        compute(runs, pool, events.append)
+        compute(runs, pool, noted(events))
     assert pool.handed_out == runs[:2]
-    assert [(event.experiment, event.state) for event in events] == [(runs[0], "finished")]
+    assert [event[:2] for event in events] == [(runs[0], "finished")]
     assert caplog.messages == ["this one alone; 1 other runs continue"]

@@ -6,7 +6,6 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo.reproduction.running import status
-from chainer_jo.reproduction.running.scheduler import Event
 from chainer_jo.reproduction.running.status import Status
 
 RESULT = {"best": {"test": 0.7}, "last": {"test": 0.65}, "seconds": 10}
@@ -32,17 +31,17 @@ def test_time_left_by_epochs(now, capsys):
     for epoch in range(1, 11):
         now[0] += 2
         if epoch < 9:  # the run is over before its last epochs are looked at
-            shown.show(Event(short, epoch))
-    shown.show(Event(short, "finished", RESULT))
+            shown.show(short, epoch)
+    shown.show(short, "finished", RESULT)
     assert capsys.readouterr().out == (
         f"[1/3] {short.id}: test 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
     )
     for epoch in range(15, 21):
         now[0] += 2
-        shown.show(Event(begun, epoch))
-    shown.show(Event(begun, "finished", RESULT))
+        shown.show(begun, epoch)
+    shown.show(begun, "finished", RESULT)
     assert f"{begun.id}: " in (said := capsys.readouterr().out) and "about 60 s left" in said
-    shown.show(Event(long, "finished", RESULT))
+    shown.show(long, "finished", RESULT)
     assert "left" not in capsys.readouterr().out
 
 
@@ -52,8 +51,8 @@ def test_a_second_step_that_will_not_run_is_not_left(now, capsys):
     joint = (second.first_step, second)
     shown = Status({**{e: e.optimization.epochs for e in joint}, baseline: 10})
     now[0] = 20.0
-    shown.show(Event(second.first_step, "diverged", {"epoch": 1}))
-    shown.show(Event(baseline, "finished", RESULT))
+    shown.show(second.first_step, "diverged", {"epoch": 1})
+    shown.show(baseline, "finished", RESULT)
     first, last = capsys.readouterr().out.splitlines()
     assert "diverged in epoch 1" in first and first.startswith("[1/2]")
     assert last.startswith("[2/2]") and "left" not in last
@@ -63,7 +62,7 @@ def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
-    Status({run: 100}).show(Event(run, 1))
+    Status({run: 100}).show(run, 1)
     assert len(capsys.readouterr().out.removeprefix("\r\x1b[K")) == 29
 
 
@@ -72,7 +71,7 @@ def test_without_a_terminal_a_line_every_minute(now, capsys):
     shown = Status({run: 100})
     for epoch in range(1, 16):
         now[0] += 10
-        shown.show(Event(run, epoch))
+        shown.show(run, epoch)
     said = capsys.readouterr().out.splitlines()
     assert said == [
         f"0/1 | {run.kind} clean {epoch}/100 | about {minutes} min left"

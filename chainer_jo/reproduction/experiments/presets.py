@@ -221,8 +221,8 @@ class Study:
 
     def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
         """Epochs of the second step, and after which the learning rate is divided by 10."""
-        step = self.preset.second_step
-        return self.epochs(step.epochs), tuple(self.epochs(drop) for drop in step.drops)
+        schedule = self._second_step()
+        return schedule.epochs, schedule.drops
 
     def baseline(self, objective: str, kind: str, rate: float, trial: int) -> Experiment:
         """A method of Tables 1 to 3 that trains on the noisy labels, in the protocol of the second
@@ -265,11 +265,11 @@ class Study:
                     f"noise rate {rate:g}: the paper has no hyper parameters for it"
                 ) from None
             parameters = {**vars(usual), **parameters}
-        length = self.epochs(epochs or stop_epoch or schedule.epochs)
+        length = epochs or stop_epoch or schedule.epochs
         start_epoch = schedule.start_epoch if start_epoch is None else start_epoch
         relabelling = LabelSchedule(
             start=self.epochs(start_epoch) if start_epoch else 0,
-            stop=length,
+            stop=self.epochs(length),
             rule=rule,
             top=top and self.labels(top),
             average=average or preset.average,
@@ -290,9 +290,7 @@ class Study:
         drops: tuple[int, ...] = (),
     ) -> Experiment:
         """Cross entropy on the noisy labels with the schedules of Figures 2 and 3."""
-        schedule = self._sgd(
-            self.epochs(epochs), learning_rate, tuple(self.epochs(d) for d in drops)
-        )
+        schedule = self._sgd(epochs, learning_rate, drops)
         return self._experiment("cross_entropy", self.noise(kind, rate), trial, schedule)
 
     def labels(self, paper_labels: int) -> int:
@@ -303,15 +301,15 @@ class Study:
         return min(images, max(1, round(share * images / self.preset.time_scale)))
 
     def _second_step(self) -> Optimization:
-        epochs, drops = self.second_step_schedule()
-        return self._sgd(epochs, self.preset.second_step.learning_rate, drops)
+        step = self.preset.second_step
+        return self._sgd(step.epochs, step.learning_rate, step.drops)
 
     def _sgd(self, epochs: int, learning_rate: float, drops: tuple[int, ...] = ()) -> Optimization:
         preset = self.preset
         return Optimization(
-            epochs,
+            self.epochs(epochs),
             learning_rate,
-            drops,
+            tuple(self.epochs(drop) for drop in drops),
             batch_size=preset.batch_size,
             momentum=preset.momentum,
             weight_decay=preset.weight_decay,

@@ -245,6 +245,11 @@ def prepare(
     omp_threads = os.environ.get("OMP_NUM_THREADS")
     if device == "cpu" and threads and omp_threads != str(threads):
         raise UserError(f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}")
+    if settings.workers and multiprocessing.current_process().daemon:
+        raise UserError(
+            "it may start no processes, which decode images; expected "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+        )
     check_folder(probe)
     chainer_device = device_of(device)
     chainer_device.use()
@@ -252,11 +257,6 @@ def prepare(
     data = worker.loaded_by(load_data)
     if data.fingerprint() != fingerprint:
         raise UserError(f"its data have fingerprint {data.fingerprint()}, expected {fingerprint}")
-    if data.train.on_disk and settings.workers != 0 and multiprocessing.current_process().daemon:
-        raise UserError(
-            "it may start no processes, which decode images; expected "
-            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
-        )
     sync(this.loop, this.set_resources, **{place: 1})
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from chainer_jo.errors import Unfinished
@@ -17,18 +16,11 @@ from chainer_jo.reproduction.running.store import RunStore
 
 _logger = logging.getLogger(__name__)
 
+#: Called with a run, its epochs done or "finished", "diverged" or "paused", and the result if it
+#: has ended.
+OnEvent = Callable[[Experiment, str | int, dict | None], None]
 #: Seconds between two looks at the runs' progress, and before a run that others hold is retried.
 POLL = 2.0
-
-
-@dataclass(frozen=True)
-class Event:
-    """Progress of a run: ``state`` is the number of epochs done, ``finished``, ``diverged`` or
-    ``paused``; the two that end a run come with its result."""
-
-    experiment: Experiment
-    state: str | int
-    result: dict | None = None
 
 
 class Pool(AbstractContextManager, Protocol):
@@ -134,7 +126,7 @@ class Queue:
 def compute(
     experiments: Sequence[Experiment],
     pool: Pool,
-    on_event: Callable[[Event], None] = lambda event: None,
+    on_event: OnEvent = lambda experiment, state, result: None,
 ) -> bool:
     """Brings all experiments to an end, in the given order where first steps allow it; returns
     False if the deadline in the pool's settings came first. Other processes may compute runs of the
@@ -150,7 +142,7 @@ def compute(
         raise Unfinished("a worker process was killed or broke down") from None
 
 
-def _loop(queue: Queue, pool: Pool, on_event: Callable[[Event], None]) -> bool:
+def _loop(queue: Queue, pool: Pool, on_event: OnEvent) -> bool:
     running: dict[Future, Experiment] = {}
     shown: dict[Experiment, int] = {}
     next_poll, deadline = 0.0, pool.settings.deadline
@@ -162,7 +154,7 @@ def _loop(queue: Queue, pool: Pool, on_event: Callable[[Event], None]) -> bool:
         while len(running) < pool.places and not over and (ready := queue.next(pool.places)):
             running[pool.submit(ready)] = ready
         if not running:
-            time.sleep(POLL)  # others are at all that is left
+            time.sleep(POLL)  # others compute what is left, or no worker is ready
         for future in wait(running, POLL, FIRST_COMPLETED).done:
             experiment = running.pop(future)
             error = future.exception()
@@ -175,7 +167,7 @@ def _loop(queue: Queue, pool: Pool, on_event: Callable[[Event], None]) -> bool:
                 continue
             state, result = future.result()
             if state != "busy":
-                on_event(Event(experiment, state, result))
+                on_event(experiment, state, result)
             if state in ("busy", "paused"):
                 queue.put_back(experiment)
             else:
@@ -185,7 +177,7 @@ def _loop(queue: Queue, pool: Pool, on_event: Callable[[Event], None]) -> bool:
                 epochs = pool.store.epochs_done(experiment)  # in the log that the run writes
                 if epochs > shown.get(experiment, 0):
                     shown[experiment] = epochs
-                    on_event(Event(experiment, epochs))
+                    on_event(experiment, epochs, None)
             next_poll = time.monotonic() + POLL
     if failure is not None:
         raise failure

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from chainer_jo.data.progress import is_live
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.provenance import devices
-from chainer_jo.reproduction.running.scheduler import Event
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Seconds between two lines where the output is no terminal.
@@ -85,7 +84,7 @@ def duration(seconds: float) -> str:
 
 
 class Status:
-    """Shows events of the scheduler on standard output.
+    """Shows progress of runs on standard output; see `scheduler.OnEvent`.
 
     Parameters
     ----------
@@ -98,26 +97,25 @@ class Status:
         self._total, self._done, self._started = len(left), 0, time.monotonic()
         self._live, self._next = is_live(sys.stdout), self._started + INTERVAL
 
-    def show(self, event: Event) -> None:
-        experiment = event.experiment
-        if isinstance(event.state, int):
+    def show(self, experiment: Experiment, state: str | int, result: dict | None = None) -> None:
+        if isinstance(state, int):
             if experiment not in self._running:
                 self._running.append(experiment)
-            self._left[experiment] = experiment.optimization.epochs - event.state
+            self._left[experiment] = experiment.optimization.epochs - state
             self._draw()
             return
         self._running = [e for e in self._running if e != experiment]
         self.close()
-        if event.state != "paused":
+        if state != "paused":
             self._done += 1
             self._left[experiment] = 0
-        if event.state == "diverged":  # neither its epochs left nor its second step are done
+        if state == "diverged":  # neither its epochs left nor its second step are done
             second = [e for e in self._todo if e.first_step == experiment]
             self._total -= len(second)
             for left_out in (experiment, *second):
                 self._todo.pop(left_out, None)
         number = f"{self._done:{len(str(self._total))}}/{self._total}"
-        print(f"[{number}] {experiment.id}: {self._outcome(event)}", flush=True)
+        print(f"[{number}] {experiment.id}: {self._outcome(experiment, state, result)}", flush=True)
         self._draw()
 
     def close(self) -> None:
@@ -125,16 +123,15 @@ class Status:
         if self._live:
             print("\r\x1b[K", end="", flush=True)
 
-    def _outcome(self, event: Event) -> str:
-        result = event.result
+    def _outcome(self, experiment: Experiment, state: str, result: dict | None) -> str:
         if result is None:
             return "paused"
-        if event.state == "diverged":
-            optimization = event.experiment.optimization
+        if state == "diverged":
+            optimization = experiment.optimization
             return (
                 f"diverged in epoch {result['epoch']} "
                 f"(learning rate {optimization.learning_rate:g}, "
-                f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
+                f"alpha {experiment.alpha:g}, beta {experiment.beta:g})"
             )
         scores = "  ".join(
             f"{word} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
