@@ -28,8 +28,6 @@ class Figure(TableOrFigure):
 
     Parameters
     ----------
-    number : as in the paper.
-    caption : quantity, methods and images.
     key : the logged quantity, one of `curves.LOG_ENTRIES`.
     curves : in the legend's order.
     conditions : the noise, part of the drawing's title; after ";" further settings, below it.
