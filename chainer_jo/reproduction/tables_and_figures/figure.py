@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.cell import Cell, mean_and_spread
+from chainer_jo.reproduction.tables_and_figures.cell import Cell
 from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbers
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
@@ -62,8 +62,7 @@ class Figure(TableOrFigure):
     def experiments(self) -> list[Experiment]:
         """All required runs, each once, in the legend's order."""
         curves = (run for curve in self.curves for run in curve.experiments)
-        cells = (run for cell in self.cells for run in cell.experiments)
-        return list(dict.fromkeys((*curves, *cells)))
+        return list(dict.fromkeys((*curves, *super().experiments)))
 
     def _owners(self) -> list[str]:
         """The curves of each event that only some curves have."""
@@ -97,8 +96,7 @@ class Figure(TableOrFigure):
         quantity, rows = LOG_ENTRIES[self.key], []
         for series in self.read(store):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
-            last = series.by_epoch[-1] if series.trials else None
-            ending = mean_and_spread(last, quantity.digits) if last else "…"
+            ending = series.by_epoch[-1].rounded(quantity.digits) if series.trials else "…"
             epochs = f"{series.epochs} of {series.curve.length}"
             rows.append([series.curve.label, ending, epochs, done])
         headers = ["", f"last {quantity.axis}", "epochs", "trials"]

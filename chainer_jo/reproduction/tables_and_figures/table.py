@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
@@ -66,11 +65,6 @@ class Table(TableOrFigure):
     @property
     def cells(self) -> list[Cell]:
         return [cell for block in self.blocks for cell in block.cells]
-
-    @property
-    def experiments(self) -> list[Experiment]:
-        """Every run it needs, each once, in reading order."""
-        return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
     def is_worth_showing(self, store: RunStore) -> bool:
         """True if a row or column of several cells is whole; quoted cells do not count."""
