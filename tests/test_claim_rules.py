@@ -250,6 +250,11 @@ class TestRule:
         assert (none.sides, none.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
 
 
+def test_the_power_of_trials():
+    """By scipy.stats.nct, 6 trials need a difference of 1.44 standard deviations."""
+    assert decision.decidable(6) == pytest.approx(1.435, abs=1e-3)
+
+
 class TestErrors:
     """True nulls, simulated, with shared trials as real runs have; benchmarks/claim_errors.py has
     more settings."""

@@ -281,6 +281,7 @@ class TestVerdicts:
 
     def test_our_stricter_form_has_bounds(self):
         assert WITHIN_WORDS_ONLY.keys() == {claim.id for claim in CLAIMS if claim.bounds}
+        assert all(bool(claim.bounded_check) == bool(claim.bounds) for claim in CLAIMS)
         for name, change in WITHIN_WORDS_ONLY.items():
             claim = BY_ID[name]
             assert claim.decide_with_bounds(MadeUp()).verdict == HOLDS, name

@@ -150,26 +150,10 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
     assert cell.markdown(store) == "50.0 (1 of 2 diverged)"
 
 
-def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
-    store, table = RunStore(tmp_path), build(2)
-    setting = Setting("tiny", "cifar10", "fp32")
-    assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, setting)
-    scores = {"test": 0.5, "recovery": 0.5}
-    result, done = {"best": scores, "last": scores, "noisy_labels_right": 0.5}, 0
-    for trial in (0, 1):
-        for experiment in with_first_steps(table.experiments):
-            if experiment.seed == trial:
-                record(store, experiment, **result)
-                if (done := done + 1) == 9:
-                    partly = table.text(store, setting)
-                    assert "fp32; one of 2 trials, …: not run yet," in partly
-        shown = ("fp32; one of 2 trials,", "mean ± standard deviation over 2 trials,")[trial]
-        assert shown in table.text(store, setting)
-    assert "…" not in table.text(store, setting)
-    (store.folder(experiment) / "result.json").unlink()
-    text = table.text(store, setting)
-    assert "over 2 trials unless stated, numbers without ± from one trial, [the paper" in text
-    assert "| 50.0 [" in text and "…" not in text
+def test_a_table_without_a_finished_trial_says_so(tmp_path):
+    """What tables of more trials say is committed for `half` and `digits`."""
+    text = build(2).text(RunStore(tmp_path), Setting("tiny", "cifar10", "fp32"))
+    assert "fp32; no trial has finished yet, [the paper's number]" in text
 
 
 def of_trials(*numbers, **fields):
@@ -203,26 +187,6 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
     assert best_of([a, waits], finished) == []
     assert best_of([a, of_trials(70)], finished) == [a]
     assert best_of([a, of_trials(70, 70)], finished) == []
-
-
-def rows_of(block, store):
-    """The words of a block's rows."""
-    (text,) = block.paragraphs(store, "cifar10")
-    return [[each.strip() for each in line.split("|")[1:-1]] for line in text.split("\n")[2:]]
-
-
-@pytest.mark.parametrize(("first", "label", "shown"), [
-    ((80, 70, 60), "val, only trial 0", ["80.0", "65.0", "…"]),
-    ((80,), None, None),  # no number has more trials than another
-])  # fmt: skip
-def test_a_row_of_different_trials_is_shown_again_over_those_that_it_shares(
-    finished, first, label, shown
-):
-    """65.0 of one trial is 5 points below 70.0 of three, whose trial 0 has 80.0."""
-    later = replace(of_trials(0), experiments=[STUDY.plain("none", 0, 0, 0.1, 9)])
-    block = Block(["a", "b", "c"], [("val", [of_trials(*first), of_trials(65), later])], best="row")
-    assert rows_of(block, finished)[1:] == ([[label, *shown]] if label else [])
-    assert len(rows_of(replace(block, best="column"), finished)) == 1
 
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():
