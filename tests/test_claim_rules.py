@@ -266,18 +266,15 @@ class TestErrors:
         assert rates["refuted"] < 0.025 + 0.01
         assert rates["holds"] < 0.025 + 0.01
         assert rates["one for itself"] > 0.06  # what it would be without Holm's rule
-
-    def test_counting_images_does_not_decide(self):
-        rates = claim_errors.error_rates(claim_errors.pairs, 5, 2, self.REPEATS, counted=True)
-        assert rates["refuted"] < 0.025 + 0.015
+        counted = claim_errors.error_rates(claim_errors.pairs, 5, 2, self.REPEATS, counted=True)
+        assert counted["refuted"] < 0.025 + 0.015
+        # So does a loss of the margin pass as kept.
+        assert claim_errors.kept_at_the_margin(6, self.REPEATS) < 0.025 + 0.01
 
     def test_chance_makes_a_claim_hold_in_part_in_fewer_than_one_case_of_twenty(self):
         """One comparison is truly wrong, the others are at their bounds."""
         for compared in (claim_errors.pairs, claim_errors.one_with_all):
             assert claim_errors.in_part_by_chance(compared, 3, 6, self.REPEATS) < 0.05
-
-    def test_a_loss_of_the_margin_passes_as_kept_in_one_case_of_forty(self):
-        assert claim_errors.kept_at_the_margin(6, self.REPEATS) < 0.025 + 0.01
 
 
 class TestCurves:

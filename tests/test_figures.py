@@ -104,20 +104,6 @@ def test_written_whole_before_anything_has_run(store, tmp_path, number):
     assert figure.text(store, SETTING).startswith(f"**Figure {number}.** ")
 
 
-def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
-    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
-
-    def drawn():
-        return {path.name: path.read_bytes() for path in write(figure, store, tmp_path)}
-
-    log(store, runs[0], [0.5])
-    first = drawn()
-    assert drawn() == first
-    log(store, runs[0], [0.5, 0.6])
-    after = drawn()
-    assert all(after[name] != content for name, content in first.items())
-
-
 @pytest.mark.parametrize("epoch", ["0", "", "abc"])
 def test_the_source_date_changes_no_drawing(epoch, monkeypatch):
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
