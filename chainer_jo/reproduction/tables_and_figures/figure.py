@@ -116,10 +116,9 @@ class Figure(TableOrFigure):
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
-        curves, complete = [], True
-        for series in self.read(store):
+        curves, all_series = [], self.read(store)
+        for series in all_series:
             last = series.by_epoch[-1] if series.epochs else Trials({})
-            complete &= series.complete
             curves.append(
                 {
                     "label": series.curve.label,
@@ -133,10 +132,10 @@ class Figure(TableOrFigure):
                     "runs": [e.id for e in series.curve.experiments],
                 }
             )
+        complete = all(series.complete for series in all_series)
+        complete &= all(cell.trials(store).complete for cell in self.cells)
         return {
-            **self.head(
-                setting, complete and all(cell.trials(store).complete for cell in self.cells)
-            ),
+            **self.head(setting, complete),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
@@ -158,9 +157,9 @@ class Figure(TableOrFigure):
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
         """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
-        soft = (n for n, curve in enumerate(self.curves) if curve.experiments[0].first_step)
         if self.key != "cross_entropy":
             return {}
+        soft = [n for n, curve in enumerate(self.curves) if curve.experiments[0].first_step]
         return {n: self.curves[n].read(store, "classification") for n in soft}
 
     def read(self, store: RunStore) -> list[Series]:
@@ -171,12 +170,12 @@ class Figure(TableOrFigure):
         """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
         number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
-        of = setting.preset, setting.data, setting.precision
         for label, series in all_series:
             summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
-                    yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
+                    numbers = _short(value), *summary[epoch]
+                    yield [*vars(setting).values(), label, seed, epoch + 1, *numbers]
 
 
 def _short(number: float | None) -> str:

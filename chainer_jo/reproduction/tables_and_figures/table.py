@@ -85,23 +85,21 @@ class Table(TableOrFigure):
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Every cell with its trials."""
-        cells, complete = [], True
-        for cell in self.cells:
-            ended = cell.trials(store)
-            complete &= ended.complete
-            cells.append(
-                {
-                    "row": dict(cell.row),
-                    "column": dict(cell.column),
-                    "paper": cell.paper,
-                    "mean": ended.mean_or_none,
-                    "std": ended.std,
-                    "trials": list(ended.finished),
-                    "diverged": ended.diverged,
-                    "runs": [e.id for e in cell.experiments],
-                }
-            )
-        return {**self.head(setting, complete), "cells": cells}
+        every = [(cell, cell.trials(store)) for cell in self.cells]
+        cells = [
+            {
+                "row": cell.row,
+                "column": cell.column,
+                "paper": cell.paper,
+                "mean": ended.mean_or_none,
+                "std": ended.std,
+                "trials": list(ended.finished),
+                "diverged": ended.diverged,
+                "runs": [e.id for e in cell.experiments],
+            }
+            for cell, ended in every
+        ]
+        return {**self.head(setting, all(ended.complete for _, ended in every)), "cells": cells}
 
     def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
         """One row of CSV per cell."""
