@@ -195,20 +195,6 @@ class TestRule:
         numbers[5] = None
         assert Finding("", Trials(numbers), Trials.of_all(10.0)).outcome == decision.MOSTLY_DIVERGED
 
-    def test_what_is_undecided_says_how_far_from_a_decision(self):
-        t = float(stats.t.ppf(0.975, 5))
-        below, above = (about(mean, t, trials=6) for mean in (-t - 0.1, t - 0.1))
-        sides = below, above, about(9.0, 1.0)
-        findings = [Finding("", each, Trials.of_all(0.0)) for each in sides]
-        verdict = Verdict(findings, holm_outcomes(findings))
-        assert verdict.label == "undecided after 3 to 6 trials, 1 of 3 against it"
-        p, q = (100 * finding for finding in (findings[0].p_value, findings[1].p_upper))
-        assert verdict.remarks == [
-            f"undecided but against it: p = {p:.3g} %, 0.83 % would refute it",
-            f"undecided: p = {q:.3g} %, 2.5 % would support it",
-            SUPPORTS,
-        ]
-
     def test_after_the_first_that_does_not_refute_all_would_have_to_reach_its_level(self):
         scatter = float(stats.t.ppf(0.975, 5))
         findings = [
@@ -236,18 +222,10 @@ class TestRule:
     def test_sides_are_shown_over_the_trials_that_they_share(self):
         """A mean over other trials would contradict the difference beside it."""
         one, three = Trials({0: 65.0}), Trials({0: 64.8, 1: 66.0, 2: 66.6, 3: None})
-        assert Finding("", one, three).sides == "65.0 (1 trial) versus 64.8 (1 trial) %"
         gone = Finding("", Trials({2: 60.0, 3: 61.0}), three)
         assert gone.sides == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
         assert Finding("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
         assert Finding("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"
-
-    def test_one_trial_has_a_difference_too_and_missing_trials_show(self):
-        """Two scales are read by one bound, whatever their trials."""
-        one = not_inferior("", Trials({0: 70.86}), Trials({0: 73.92}))
-        assert one.difference_in_words == "-3.06 points in 1 trial (required: over -2)"
-        none = Finding("", Trials({}), Trials({0: 10.0, 1: 11.0}))
-        assert (none.sides, none.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
 
 
 def test_the_power_of_trials():

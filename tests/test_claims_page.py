@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import pytest
 
@@ -58,15 +59,6 @@ def test_the_summary_counts_verdicts_on_premises_apart_and_leaves_out_what_says_
     assert summary([]) == ""
 
 
-class Decided:
-    """A claim's verdict, given."""
-
-    def __init__(self, name):
-        self.verdict = self.label = name
-        self.findings = self.outcomes = self.remarks = self.tally = ()
-        self.within, self.trials, self.diverged, self.against, self.counts = None, (3, 3), 0, 0, {}
-
-
 @pytest.mark.parametrize("needed", [paper.HOLDS, paper.PREMISE, paper.UNDECIDED])
 def test_a_claim_rests_on_a_premise_unless_the_claim_that_it_needs_holds(
     tmp_path, monkeypatch, needed
@@ -74,7 +66,8 @@ def test_a_claim_rests_on_a_premise_unless_the_claim_that_it_needs_holds(
     premise = "symmetric-cross-entropy-falls"
 
     def decide(claim, results):
-        return Decided(needed if claim.id == premise else paper.HOLDS)
+        name = needed if claim.id == premise else paper.HOLDS
+        return mock.MagicMock(verdict=name, diverged=0)  # without findings
 
     monkeypatch.setattr(paper.Claim, "decide", decide)
     monkeypatch.setattr(paper.Claim, "decide_with_bounds", lambda claim, results: None)
