@@ -191,8 +191,8 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():
     assert "Epochs are the paper's; the schedules here are 0.05 times as long" in build(10).note
-    assert "epochs are" not in build(10, Study(PAPER, "cifar10")).note
-    assert "epochs are" not in build(6).note
+    assert "Epochs are" not in build(10, Study(PAPER, "cifar10")).note
+    assert "Epochs are" not in build(6).note
 
 
 @pytest.mark.parametrize(("data", "accuracy", "verdict"), [
