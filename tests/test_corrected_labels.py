@@ -1,6 +1,5 @@
 """The figure of twenty images with noisy, true and corrected labels."""
 
-import csv
 import importlib
 from dataclasses import replace
 from unittest import mock
@@ -61,8 +60,6 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
         assert caption == f"{noisy} → {row['corrected']} {mark}\n(true: {true})"
         assert row["probability"] == pytest.approx(0.91)
         np.testing.assert_array_equal(image, full.images[i])
-    with (tmp_path / "corrected_labels.csv").open() as file:
-        assert [line["row"] for line in csv.DictReader(file)] == [str(row["row"]) for row in rows]
 
 
 def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):
