@@ -7,21 +7,6 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "paper"
-TABLE4 = {
-    "input": (32, 32),
-    "conv": (32, 3, 3, 1, 1),
-    "unit1": (32, 32, 5),
-    "unit2a": (32, 64),
-    "unit2b": (64, 64, 4),
-    "unit3a": (64, 128),
-    "unit3b": (128, 128, 4),
-    "pool": (8, 8, 1, 1),
-    "dense": (128, 10),
-    "output": (),
-}
-"""Numbers of each part's description, in the order printed: the image's height and width; of
-the convolution filters, size, padding and stride; of residual units channels in, out, and how many
-units; of the pooling height and width before and after; of the last layer inputs and outputs."""
 
 
 @cache
@@ -100,6 +85,17 @@ def cells(number: int) -> list[list[tuple[str, bool]]]:
                 found.append((plain(cell), r"\textbf" in cell or r"\bf" in cell))
         lines.append(found)
     return [line for line in lines if line]
+
+
+def architecture() -> dict[str, list[str]]:
+    """Numbers in the description of each part in Table 4: of residual units channels in, out, and,
+    if there are several, their number."""
+    described: dict[str, str] = {}
+    for line in cells(4)[1:]:
+        *name, description = (cell for cell, _ in line)
+        key = name[0] if name else list(described)[-1]
+        described[key] = f"{described.get(key, '')} {description}"
+    return {name: re.findall(r"\d+", text) for name, text in described.items()}
 
 
 def plain(latex: str) -> str:

@@ -45,15 +45,10 @@ class TestEstimate:
     def test_arithmetic_goes_trial_by_trial(self):
         """A trial that one side lacks is left out on both; one that either side diverged in has
         diverged; a given number goes with every trial."""
-        a, b = Trials({0: 80.0, 1: 60.0, 2: 95.0}), Trials({0: 85.0, 1: 50.0, 2: 95.0})
-        assert a - b == Trials({0: -5.0, 1: 10.0, 2: 0.0})
-        assert abs(a - b) == Trials({0: 5.0, 1: 10.0, 2: 0.0})
-        assert a * 0.5 == Trials({0: 40.0, 1: 30.0, 2: 47.5})
-        assert a - Trials({1: 50.0, 3: 9.0, 0: 85.0}) == Trials({0: -5.0, 1: 10.0})
+        a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({1: 50.0, 3: 7.0, 0: 90.0})
+        assert (a - b).numbers == {0: -10.0, 1: None}
+        assert (abs(a - b) * 2).numbers == {0: 20.0, 1: None}
         assert Trials({0: 80.0}) - Trials({1: 80.0}) == Trials({})
-        a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({0: 70.0, 1: 50.0, 3: 7.0})
-        assert (a - b).numbers == {0: 10.0, 1: None}
-        assert (abs(b - a) * 2).numbers == {0: 20.0, 1: None}
         assert (a.mean, a.diverged, (a - b).diverged) == (87.5, 1, 1)
         a, b = Trials({0: 80.0, 1: 60.0, 2: None}), Trials({1: 50.0, 0: 85.0, 2: 7.0, 3: 9.0})
         assert mean_of([a, b]) == Trials({0: 82.5, 1: 55.0, 2: None})
@@ -195,20 +190,6 @@ class TestRule:
         numbers[5] = None
         assert Finding("", Trials(numbers), Trials.of_all(10.0)).outcome == decision.MOSTLY_DIVERGED
 
-    def test_what_is_undecided_says_how_far_from_a_decision(self):
-        t = float(stats.t.ppf(0.975, 5))
-        below, above = (about(mean, t, trials=6) for mean in (-t - 0.1, t - 0.1))
-        sides = below, above, about(9.0, 1.0)
-        findings = [Finding("", each, Trials.of_all(0.0)) for each in sides]
-        verdict = Verdict(findings, holm_outcomes(findings))
-        assert verdict.label == "undecided after 3 to 6 trials, 1 of 3 against it"
-        p, q = (100 * finding for finding in (findings[0].p_value, findings[1].p_upper))
-        assert verdict.remarks == [
-            f"undecided but against it: p = {p:.3g} %, 0.83 % would refute it",
-            f"undecided: p = {q:.3g} %, 2.5 % would support it",
-            SUPPORTS,
-        ]
-
     def test_after_the_first_that_does_not_refute_all_would_have_to_reach_its_level(self):
         scatter = float(stats.t.ppf(0.975, 5))
         findings = [
@@ -236,18 +217,15 @@ class TestRule:
     def test_sides_are_shown_over_the_trials_that_they_share(self):
         """A mean over other trials would contradict the difference beside it."""
         one, three = Trials({0: 65.0}), Trials({0: 64.8, 1: 66.0, 2: 66.6, 3: None})
-        assert Finding("", one, three).sides == "65.0 (1 trial) versus 64.8 (1 trial) %"
         gone = Finding("", Trials({2: 60.0, 3: 61.0}), three)
         assert gone.sides == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
         assert Finding("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
         assert Finding("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"
 
-    def test_one_trial_has_a_difference_too_and_missing_trials_show(self):
-        """Two scales are read by one bound, whatever their trials."""
-        one = not_inferior("", Trials({0: 70.86}), Trials({0: 73.92}))
-        assert one.difference_in_words == "-3.06 points in 1 trial (required: over -2)"
-        none = Finding("", Trials({}), Trials({0: 10.0, 1: 11.0}))
-        assert (none.sides, none.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
+
+def test_the_power_of_trials():
+    """By scipy.stats.nct, 6 trials need a difference of 1.44 standard deviations."""
+    assert decision.decidable(6) == pytest.approx(1.435, abs=1e-3)
 
 
 class TestErrors:
@@ -261,18 +239,15 @@ class TestErrors:
         assert rates["refuted"] < 0.025 + 0.01
         assert rates["holds"] < 0.025 + 0.01
         assert rates["one for itself"] > 0.06  # what it would be without Holm's rule
-
-    def test_counting_images_does_not_decide(self):
-        rates = claim_errors.error_rates(claim_errors.pairs, 5, 2, self.REPEATS, counted=True)
-        assert rates["refuted"] < 0.025 + 0.015
+        counted = claim_errors.error_rates(claim_errors.pairs, 5, 2, self.REPEATS, counted=True)
+        assert counted["refuted"] < 0.025 + 0.015
+        # So does a loss of the margin pass as kept.
+        assert claim_errors.kept_at_the_margin(6, self.REPEATS) < 0.025 + 0.01
 
     def test_chance_makes_a_claim_hold_in_part_in_fewer_than_one_case_of_twenty(self):
         """One comparison is truly wrong, the others are at their bounds."""
         for compared in (claim_errors.pairs, claim_errors.one_with_all):
             assert claim_errors.in_part_by_chance(compared, 3, 6, self.REPEATS) < 0.05
-
-    def test_a_loss_of_the_margin_passes_as_kept_in_one_case_of_forty(self):
-        assert claim_errors.kept_at_the_margin(6, self.REPEATS) < 0.025 + 0.01
 
 
 class TestCurves:

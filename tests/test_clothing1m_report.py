@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 import pickle
 import shutil
 
@@ -24,7 +23,6 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import (
     Clothing1MStudy,
 )
 from chainer_jo.reproduction.experiments.presets import REAL, Network, Study, pretrained
-from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 from chainer_jo.reproduction.tables_and_figures.output import Setting
@@ -90,27 +88,10 @@ def written(data, tmp_path_factory):
         return where, script(TABLE3, *flags(data, where, "--workers", "0", "--jobs", "1"))
 
 
-def test_table_marks_what_is_quoted(written):
-    where, output = written
-    table = json.loads((where / "results/digits-tiny/table3.json").read_text())
-    assert table["complete"] and table["data"] == "tiny"
-    cells = {(c["row"]["method"], c["row"]["score"]): c for c in table["cells"]}
-    assert set(cells) == set(tables.TABLE3.cells)
-    for keys, cell in cells.items():
-        assert cell["paper"] == tables.TABLE3.cells[keys]
-        quoted = keys[1] == "quoted"
-        assert (cell["mean"] is None) == quoted and (cell["runs"] == []) == quoted
-    text = (where / "results/digits-tiny/table3.md").read_text()
-    assert "#1 and #2 are quoted by the paper" in text and text.strip() in output
-    rows = [line for line in text.splitlines() if line.startswith("| #")]
-    assert rows[0].startswith("| #1 Cross Entropy Loss, quoted") and "[" not in text
-    assert "**" in "".join(rows[2:]) and "**" not in "".join(rows[:2])
-    assert "bold: highest of the column." in text
-
-
 def test_into_a_pipe_goes_nothing_for_terminals(written, data):
     where, output = written
     assert "[3/3]" in output and "\x1b" not in output
+    assert (where / "results/digits-tiny/table3.md").read_text().strip() in output
     # Without runs, too, though the quoted rows never have trials.
     assert "**Table 3.**" in script(TABLE3, *flags(data, where, "--no-runs"))
 
@@ -153,17 +134,6 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
     assert [row["key"] for row in rows] == [loaded.train.images[i] for i in expected]
     assert [row["end"] for row in rows] == ["top", "top", "bottom"]
     assert rows[0]["probability"] == pytest.approx(0.9)
-
-
-def test_before_the_first_step_has_finished(data, tmp_path):
-    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: clothing1m.load(data))
-    store = RunStore(tmp_path)
-    paths = figure7(study).write(store, SETTING, tmp_path, tmp_path)
-    assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
-    assert all(path.stat().st_size for path in paths)
-    assert "not finished" in figure7(study).text(store, SETTING)
-    text = table3(study).text(store, SETTING)
-    assert text.count("…") == 4
 
 
 def test_the_paper_setting():

@@ -44,10 +44,6 @@ def runs():
     return [STUDY.plain("symmetric", 0.5, trial, 0.2, 60) for trial in range(3)]  # 3 epochs
 
 
-def write(figure, store, tmp_path):
-    return figure.write(store, SETTING, store.root, tmp_path / "figures")
-
-
 def test_means_spread_and_csv(store, runs, monkeypatch):
     for run, values in zip(runs, ([0.1, 0.2, 0.3], [0.3, 0.4, 0.5], [0.2, 0.6]), strict=True):
         log(store, run, values, state="finished" if len(values) == 3 else None)
@@ -95,27 +91,13 @@ def test_diverged_trials_are_neither_averaged_nor_waited_for(store, runs):
 @pytest.mark.parametrize("number", range(1, 7))
 def test_written_whole_before_anything_has_run(store, tmp_path, number):
     figure = figure_of(number)
-    paths = write(figure, store, tmp_path)
+    paths = figure.write(store, SETTING, store.root, tmp_path / "figures")
     assert all(path.exists() for path in paths)
     drawing = tmp_path / "figures" / f"figure{number}.png"
     assert drawing.read_bytes().startswith(b"\x89PNG")
     assert drawing.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     assert not list(tmp_path.rglob("*.tmp"))
     assert figure.text(store, SETTING).startswith(f"**Figure {number}.** ")
-
-
-def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
-    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
-
-    def drawn():
-        return {path.name: path.read_bytes() for path in write(figure, store, tmp_path)}
-
-    log(store, runs[0], [0.5])
-    first = drawn()
-    assert drawn() == first
-    log(store, runs[0], [0.5, 0.6])
-    after = drawn()
-    assert all(after[name] != content for name, content in first.items())
 
 
 @pytest.mark.parametrize("epoch", ["0", "", "abc"])
@@ -150,12 +132,11 @@ def test_the_papers_curves():
     assert "r = 0.3, 0.7" in other.conditions
 
 
-def test_without_features_the_other_curves_are_drawn(store, tmp_path):
+def test_without_features_the_other_curves_are_drawn():
     figure = figure_of(5, replace(STUDY, features=None))
     assert len(figure.curves) == 5 and not any("pseudo" in c.label for c in figure.curves)
     assert "--resnet50-weights" in figure.missing and "\n" not in figure.missing
     assert not figure_of(5).missing
-    write(figure, store, tmp_path)
 
 
 def test_figure4_counts_labels_and_names_the_papers_numbers(store):

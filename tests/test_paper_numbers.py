@@ -136,15 +136,6 @@ class TestAgainstTheSource:
             (v, keys in tables.TABLE3.bold) for keys, v in tables.TABLE3.cells.items()
         ]
 
-    def test_architecture(self):
-        described = {}
-        for line in paper_source.cells(4)[1:]:
-            *name, description = (cell for cell, _ in line)
-            key = name[0] if name else list(described)[-1]
-            described[key] = f"{described.get(key, '')} {description}".strip()
-        numbers = {name: re.findall(r"\d+", text) for name, text in described.items()}
-        assert {k: tuple(map(int, n)) for k, n in numbers.items()} == paper_source.TABLE4
-
     def test_hyper_parameters(self):
         (_, *rates), *lines = paper_source.cells(tables.TABLE5.number)
         printed = {

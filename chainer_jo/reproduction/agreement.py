@@ -139,9 +139,7 @@ def in_words(side: Trials) -> str:
     """``91.2 ± 0.3 (3)``, the number of trials in brackets, and how many diverged."""
     clauses = []
     if side.finished:
-        clauses.append(f"{side.mean:.1f}")
-        clauses += [f"± {side.std:.1f}"] if side.std is not None else []
-        clauses.append(f"({len(side.finished)})")
+        clauses.append(f"{side.rounded(1)} ({len(side.finished)})")
     if side.diverged:
         clauses.append(f"{side.diverged} diverged")
     return " ".join(clauses) or "-"

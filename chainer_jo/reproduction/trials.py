@@ -97,6 +97,11 @@ class Trials:
             return None
         return self.mean - self.scatter, self.mean + self.scatter
 
+    def rounded(self, digits: int) -> str:
+        """``91.2 ± 0.3``, or ``91.2`` of one trial; StatisticsError without any."""
+        spread = "" if self.std is None else f" ± {self.std:.{digits}f}"
+        return f"{self.mean:.{digits}f}{spread}"
+
     def at(self, trial: int) -> float | None:
         """The number of one trial."""
         return self.numbers[trial] if self.constant is None else self.constant

@@ -20,29 +20,24 @@ SAME = "the same numbers"
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
-    """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
+    """Entry point: prints the cells that differ and one verdict; ends the process with 0 (agrees),
+    1 (differs) or 2 (bad input, or nothing to compare)."""
     with exit_codes():
-        sys.exit(0 if compare(description, argv) else 1)
-
-
-def compare(description: str, argv: list[str] | None = None) -> bool:
-    """Prints the cells that differ and one verdict; returns True if all compared cells agree.
-    Raises UserError if there is nothing to compare."""
-    parser = folders_parser(description, results="results", reference="results/reference")
-    parser.add_argument("--all", action="store_true", help="show also cells that agree")
-    flags = parser.parse_args(argv)
-    computed = flags.results / flags.preset
-    committed = flags.reference / _reference_of(flags.preset, flags.reference)
-    comparisons = agreement.compare_pairs(agreement.read_pairs(computed, committed))
-    for name, folder in (("here", computed), ("reference", committed)):
-        print_safely(f"{name:9}  {folder}: {origin(folder)}")
-    print()
-    shown = [j for j in comparisons if flags.all or j.verdict == DIFFERS]
-    if shown:
-        print_safely(*_table(shown), "", sep="\n")
-    print_safely(*_counts(comparisons), "", sep="\n")
-    print(*_verdict(comparisons), sep="\n")
-    return all(j.verdict != DIFFERS for j in comparisons)
+        parser = folders_parser(description, results="results", reference="results/reference")
+        parser.add_argument("--all", action="store_true", help="show also cells that agree")
+        flags = parser.parse_args(argv)
+        computed = flags.results / flags.preset
+        committed = flags.reference / _reference_of(flags.preset, flags.reference)
+        comparisons = agreement.compare_pairs(agreement.read_pairs(computed, committed))
+        for name, folder in (("here", computed), ("reference", committed)):
+            print_safely(f"{name:9}  {folder}: {origin(folder)}")
+        print()
+        differing = [j for j in comparisons if j.verdict == DIFFERS]
+        if shown := comparisons if flags.all else differing:
+            print_safely(*_table(shown), "", sep="\n")
+        print_safely(*_counts(comparisons), "", sep="\n")
+        print(*_verdict(comparisons), sep="\n")
+        sys.exit(1 if differing else 0)
 
 
 def _reference_of(name: str, reference: Path) -> str:

@@ -1,7 +1,6 @@
 """Every number printed in the paper, as data, each in one place.
 
-`tables` has the tables, `settings` the hyper parameters, schedules and other numbers of the running
-text::
+`tables` has the tables, `settings` the numbers of the running text::
 
     >>> from chainer_jo.reproduction.paper import settings, tables
     >>> tables.TABLE1.cells["joint", "last", "test", 0.5]

@@ -89,10 +89,8 @@ SENSITIVITY_TRIALS = 3  # Tables 6 to 11 are "triple tests"
 def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParameters:
     """Hyper parameters of the first step on CIFAR-10 under symmetric noise of one of Table 5's
     rates, or under ``asymmetric`` or ``pseudo`` noise. Raises KeyError if the paper has none."""
-    if noise == "asymmetric":
-        return ASYMMETRIC_PARAMETERS
-    if noise == "pseudo":
-        return PSEUDO_PARAMETERS
+    if noise in ("asymmetric", "pseudo"):
+        return ASYMMETRIC_PARAMETERS if noise == "asymmetric" else PSEUDO_PARAMETERS
     cells = {name: n for (name, rate), n in tables.TABLE5.cells.items() if rate == noise_rate}
     if noise != "symmetric" or not cells:
         raise KeyError(f"the paper has no hyper parameters for {noise} noise at rate {noise_rate}")

@@ -24,8 +24,7 @@ class Cell:
     quantity : (store, experiment) -> the trial's number, in percent unless the table says
         otherwise, or None if there is nothing to count; called only when the run and its first
         step have finished.
-    paper : the number that the paper prints there, or None.
-    paper_bold : whether the paper prints it in bold.
+    paper, paper_bold : the number that the paper prints there, if any, and whether in bold.
     digits : decimals that it is printed with.
     competes : whether it can be the best of its column or row.
     """
@@ -55,7 +54,7 @@ class Cell:
         ended = self.trials(store)
         counted, parts = len(ended.finished), []
         if counted:
-            parts.append(mean_and_spread(ended, self.digits))
+            parts.append(ended.rounded(self.digits))
         elif ended.empty:
             parts.append("–")
         if ended.diverged:
@@ -86,12 +85,6 @@ def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantit
         elif ended:
             empty += 1
     return Trials(numbers, len(experiments), empty)
-
-
-def mean_and_spread(ended: Trials, digits: int) -> str:
-    """``91.2 ± 0.3``; of one trial ``91.2``."""
-    spread = "" if ended.std is None else f" ± {ended.std:.{digits}f}"
-    return f"{ended.mean:.{digits}f}{spread}"
 
 
 def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:

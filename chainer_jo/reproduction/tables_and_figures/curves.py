@@ -33,12 +33,10 @@ LOG_ENTRIES = {
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve.
+    """One curve, of one experiment per trial.
 
     Parameters
     ----------
-    label : as in the legend.
-    experiments : one per trial.
     family : curves of one family share colour and marker, and differ in dashes.
     keys : identifies the curve for claims.
     panel : last part of the label of a curve that is drawn in a panel of its own.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.cell import Cell, mean_and_spread
+from chainer_jo.reproduction.tables_and_figures.cell import Cell
 from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbers
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
@@ -28,8 +28,6 @@ class Figure(TableOrFigure):
 
     Parameters
     ----------
-    number : as in the paper.
-    caption : quantity, methods and images.
     key : the logged quantity, one of `curves.LOG_ENTRIES`.
     curves : in the legend's order.
     conditions : the noise, part of the drawing's title; after ";" further settings, below it.
@@ -64,8 +62,7 @@ class Figure(TableOrFigure):
     def experiments(self) -> list[Experiment]:
         """All required runs, each once, in the legend's order."""
         curves = (run for curve in self.curves for run in curve.experiments)
-        cells = (run for cell in self.cells for run in cell.experiments)
-        return list(dict.fromkeys((*curves, *cells)))
+        return list(dict.fromkeys((*curves, *super().experiments)))
 
     def _owners(self) -> list[str]:
         """The curves of each event that only some curves have."""
@@ -99,8 +96,7 @@ class Figure(TableOrFigure):
         quantity, rows = LOG_ENTRIES[self.key], []
         for series in self.read(store):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
-            last = series.by_epoch[-1] if series.trials else None
-            ending = mean_and_spread(last, quantity.digits) if last else "…"
+            ending = series.by_epoch[-1].rounded(quantity.digits) if series.trials else "…"
             epochs = f"{series.epochs} of {series.curve.length}"
             rows.append([series.curve.label, ending, epochs, done])
         headers = ["", f"last {quantity.axis}", "epochs", "trials"]
@@ -120,10 +116,9 @@ class Figure(TableOrFigure):
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
-        curves, complete = [], True
-        for series in self.read(store):
+        curves, all_series = [], self.read(store)
+        for series in all_series:
             last = series.by_epoch[-1] if series.epochs else Trials({})
-            complete &= series.complete
             curves.append(
                 {
                     "label": series.curve.label,
@@ -137,10 +132,10 @@ class Figure(TableOrFigure):
                     "runs": [e.id for e in series.curve.experiments],
                 }
             )
+        complete = all(series.complete for series in all_series)
+        complete &= all(cell.trials(store).complete for cell in self.cells)
         return {
-            **self.head(
-                setting, complete and all(cell.trials(store).complete for cell in self.cells)
-            ),
+            **self.head(setting, complete),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
@@ -162,9 +157,9 @@ class Figure(TableOrFigure):
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
         """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
-        soft = (n for n, curve in enumerate(self.curves) if curve.experiments[0].first_step)
         if self.key != "cross_entropy":
             return {}
+        soft = [n for n, curve in enumerate(self.curves) if curve.experiments[0].first_step]
         return {n: self.curves[n].read(store, "classification") for n in soft}
 
     def read(self, store: RunStore) -> list[Series]:
@@ -175,12 +170,12 @@ class Figure(TableOrFigure):
         """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
         number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
-        of = setting.preset, setting.data, setting.precision
         for label, series in all_series:
             summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
-                    yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
+                    numbers = _short(value), *summary[epoch]
+                    yield [*vars(setting).values(), label, seed, epoch + 1, *numbers]
 
 
 def _short(number: float | None) -> str:

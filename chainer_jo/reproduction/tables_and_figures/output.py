@@ -79,6 +79,10 @@ class TableOrFigure(Output):
         """The cells of a table, or of the numbers beside a figure."""
         return ()
 
+    @property
+    def experiments(self) -> Sequence[Experiment]:
+        return list(dict.fromkeys(run for cell in self.cells for run in cell.experiments))
+
     def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
         """The runs of a figure's curve by its `Curve.keys`, and the log entry that it shows."""
         return (), ""

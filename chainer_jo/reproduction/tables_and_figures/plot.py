@@ -122,7 +122,6 @@ def plot(
     key : one of `curves.LOG_ENTRIES`.
     all_series : one per curve; a series without epochs appears in the legend only.
     secondary : dotted series without bands, by the number of their curve.
-    footnote : printed under the axes.
     time_scale : epochs per epoch of the paper's schedule.
     moving_means : whether a single trial has the means over a twentieth of the epochs, too.
     """

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
@@ -67,11 +66,6 @@ class Table(TableOrFigure):
     def cells(self) -> list[Cell]:
         return [cell for block in self.blocks for cell in block.cells]
 
-    @property
-    def experiments(self) -> list[Experiment]:
-        """Every run it needs, each once, in reading order."""
-        return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
-
     def is_worth_showing(self, store: RunStore) -> bool:
         """True if a row or column of several cells is whole; quoted cells do not count."""
         lines = [
@@ -91,23 +85,21 @@ class Table(TableOrFigure):
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Every cell with its trials."""
-        cells, complete = [], True
-        for cell in self.cells:
-            ended = cell.trials(store)
-            complete &= ended.complete
-            cells.append(
-                {
-                    "row": dict(cell.row),
-                    "column": dict(cell.column),
-                    "paper": cell.paper,
-                    "mean": ended.mean_or_none,
-                    "std": ended.std,
-                    "trials": list(ended.finished),
-                    "diverged": ended.diverged,
-                    "runs": [e.id for e in cell.experiments],
-                }
-            )
-        return {**self.head(setting, complete), "cells": cells}
+        every = [(cell, cell.trials(store)) for cell in self.cells]
+        cells = [
+            {
+                "row": cell.row,
+                "column": cell.column,
+                "paper": cell.paper,
+                "mean": ended.mean_or_none,
+                "std": ended.std,
+                "trials": list(ended.finished),
+                "diverged": ended.diverged,
+                "runs": [e.id for e in cell.experiments],
+            }
+            for cell, ended in every
+        ]
+        return {**self.head(setting, all(ended.complete for _, ended in every)), "cells": cells}
 
     def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
         """One row of CSV per cell."""
