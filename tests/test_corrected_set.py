@@ -3,7 +3,6 @@
 import csv
 import os
 import shutil
-import tarfile
 import unicodedata
 
 import numpy as np
@@ -148,15 +147,6 @@ def test_a_table_takes_the_place_of_no_image(tmp_path, name, copy):
     with pytest.raises(UserError, match="image 'labels.csv': expected another name"):
         corrected_set.write(labels(sets), sets, tmp_path / "x/new", copy)
     assert outside.read_bytes() == b"mine" and not (tmp_path / "x/new").exists()
-
-
-def test_a_tar(source, tmp_path):
-    with tarfile.open(tmp_path / "pets.tar", "w") as archive:
-        archive.add(source, "pets")
-    sets = read_sets(str(tmp_path / "pets.tar"))
-    corrected_set.write(labels(sets), sets, tmp_path / "new", True)
-    assert below(tmp_path / "new") == below(source)
-    assert not (tmp_path / "new/train/cat/1.png").is_symlink()
 
 
 def test_nothing_is_written_over_and_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import pickle
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from chainer.dataset import download
 from class_folders import images_in
 from own_images import BY_FEATURES, content, make, one_line, read, run
 from PIL import Image
-from processes import environment, finish, start
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
@@ -235,50 +233,27 @@ def test_features_are_in_order_and_computed_once(tmp_path, monkeypatch):
         image_features.compute(paths, extractor, "cpu", "images", lambda i: f"image {i}")
 
 
-#: Runs the command by pixels in small blocks, and kills itself after so many forward passes.
-KILLED = """
-import os, signal, sys
-from dataclasses import replace
-from chainer_jo.relabel import cli
-from chainer_jo.relabel.read import image_features
+def test_a_stop_while_features_are_computed_costs_a_block(tmp_path, monkeypatch):
+    """The features are the same as without a stop."""
+    small_blocks(monkeypatch)
+    paths, usual, passes = images_in(tmp_path / "images", 13), image_features.pixels(8), []
 
-image_features.BATCH, image_features.BLOCK = 2, 4
-usual, most, passes = image_features.pixels, int(sys.argv[1]), []
-
-def counted(side):
     def load(device):
-        compute = usual(side).load(device)
         def one_pass(images):
-            if len(passes) == most:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if len(passes) == 5:
+                passes.append("stopped")
+                raise KeyboardInterrupt
             passes.append(len(images))
-            return compute(images)
+            return usual.load(device)(images)
+
         return one_pass
-    return replace(usual(side), load=load, threads=False)
 
-image_features.BY_NAME["pixels"] = counted
-cli.main(sys.argv[2:])
-print("passes:", len(passes))
-"""
-
-
-def test_a_kill_while_features_are_computed_costs_a_block(tmp_path):
-    """The same command ends with the same labels, and computes only what was not kept."""
-    data = make(tmp_path / "set") / "labels.csv"
-
-    def ended(name, most, code=0):
-        words = ("relabel", data, "--out", tmp_path / name, "--features", "pixels", *BY_FEATURES)
-        env = environment(CHAINER_DATASET_ROOT=tmp_path / f"cache-{name}")
-        process = start([sys.executable, "-c", KILLED, most, *words], env=env)
-        said = finish(process, code).stdout
-        return int(said.rpartition("passes: ")[2]) if code == 0 else None
-
-    assert ended("whole", -1) == 30
-    ended("killed", 7, -signal.SIGKILL)
-    assert not (tmp_path / "killed" / "labels.csv").exists()
-    assert ended("killed", -1) == 24
-    tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("whole", "killed")]
-    assert tables[0] == tables[1]
+    counted = replace(usual, load=load, threads=False)
+    with pytest.raises(KeyboardInterrupt):
+        image_features.compute(paths, counted)
+    found = image_features.compute(paths, counted)
+    assert passes == [2, 2, 2, 2, 2, "stopped", 2, 2, 2]
+    np.testing.assert_array_equal(found, image_features.compute(paths, replace(usual, name="x")))
 
 
 def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):

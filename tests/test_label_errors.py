@@ -116,6 +116,13 @@ def test_errors_are_found_and_mended(kind, rate):
     assert f1(errors.wrong, given != true) > 0.8
     assert errors.probability_given.shape == given.shape
     np.testing.assert_array_equal(errors.changed, errors.new != given)
+    assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
+    by_class = [(true[given == k] != k).mean() for k in range(C)]
+    np.testing.assert_allclose(errors.share_wrong_by_class, by_class, atol=0.06)
+    assert sorted(errors.rank) == list(range(1, len(true) + 1))
+    surest = errors.rank <= 100
+    assert errors.probability_given[surest].max() <= errors.probability_given[~surest].min()
+    assert (errors.network == true).mean() > 0.9
     expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
     np.testing.assert_allclose(errors.transition, expected, atol=0.12)
 
@@ -182,20 +189,6 @@ def test_labels_of_which_most_are_exchanged_are_foretold_through_the_noise():
     predicted[np.arange(1100), true] = 0.9
     transition[:2, :2] = [[0.4, 0.6], [0.6, 0.4]]
     assert LabelErrors("abc", given, np.eye(3)[true], predicted, None, transition).doubt == ""
-
-
-def test_what_is_estimated_is_of_the_given_labels():
-    features, true = blobs()
-    given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
-    probabilities = training.out_of_fold(FeatureSet(features, given), given, C, Recipe(), 0)
-    errors = find_label_errors(probabilities, given)
-    assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
-    by_class = [(true[given == k] != k).mean() for k in range(C)]
-    np.testing.assert_allclose(errors.share_wrong_by_class, by_class, atol=0.06)
-    assert sorted(errors.rank) == list(range(1, len(true) + 1))
-    surest = errors.rank <= 100
-    assert errors.probability_given[surest].max() <= errors.probability_given[~surest].min()
-    assert (errors.network == true).mean() > 0.9
 
 
 def test_a_rare_class_borrows_from_the_average():
@@ -324,13 +317,14 @@ def test_features_that_tell_no_images_apart_are_no_duplicates():
     assert near_duplicates(np.float32([[1, 2], [1, 2]]))[0].tolist() == [0, 1]
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_training_that_diverges_is_said():
     features, true = blobs(120)
     wild, data = Recipe(learning_rate=1e6, weight_decay=1.0), FeatureSet(features, true)
     with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, .* a smaller"):
         training.second_step(data, np.eye(C, dtype=np.float32)[true], wild, 0)
-    with pytest.raises(UserError, match="diverged"):
-        training.judge(data, true, "abcd", wild, 0)
+    with pytest.raises(UserError, match="diverged with .*, alpha 1e[+]09 and beta 0.8, expected"):
+        training.judge(data, true, "abcd", Recipe(alpha=1e9), 0)
 
 
 def test_folds_divide_every_class():

@@ -84,17 +84,6 @@ def test_wrong_labels_are_found(by_features, own_set):
         assert archive.files == sorted(archive.files)
 
 
-@pytest.mark.parametrize("flags", [("--learning-rate", "10"), ("--alpha", "1e9")])
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_features_that_make_training_diverge_are_one_line(flags, own_set, tmp_path, capsys):
-    words = ("--features", own_set / "features.npz", "--device", "cpu", *flags)
-    assert relabel(own_set, tmp_path / "out", *words) == 2
-    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
-    assert "training diverged with learning rate" in line and "expected a smaller one" in line
-    assert f"{flags[0][2:].replace('-', ' ')} {float(flags[1]):g}" in line
-    assert not (tmp_path / "out" / "labels.csv").exists()
-
-
 @pytest.mark.parametrize("use", ["validation", "test"])
 def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, capsys):
     """They would be those of the training images."""
