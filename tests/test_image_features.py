@@ -29,9 +29,8 @@ needs_weights = pytest.mark.skipif(
 )
 pytestmark = pytest.mark.usefixtures("cache")
 #: Kernel, expansion and output channels of each block.
-ARCHITECTURE = [(3, 1, 16), (3, 6, 24), (3, 6, 24), (5, 6, 40), (5, 6, 40), (3, 6, 80), (3, 6, 80)]
-ARCHITECTURE += [(3, 6, 80), (5, 6, 112), (5, 6, 112), (5, 6, 112), (5, 6, 192), (5, 6, 192)]
-ARCHITECTURE += [(5, 6, 192), (5, 6, 192), (3, 6, 320)]
+ARCHITECTURE = [(3, 1, 16), *2 * [(3, 6, 24)], *2 * [(5, 6, 40)], *3 * [(3, 6, 80)]]
+ARCHITECTURE += [*3 * [(5, 6, 112)], *4 * [(5, 6, 192)], (3, 6, 320)]
 
 
 @pytest.fixture(scope="module")

@@ -167,15 +167,6 @@ def test_parts_without_a_training_part_are_refused(tmp_path, names):
         assert len(read_sets(str(tmp_path / "pets")).train.class_names) == 2
 
 
-def test_hugging_faces_folder(tmp_path):
-    for path in ("a.png", "b.png"):
-        (tmp_path / path).touch()
-    (tmp_path / "metadata.csv").write_text("file_name,label,split\na.png,cat,x\nb.png,dog,y\n")
-    images = read_sets(str(tmp_path)).train
-    assert list(images.paths) == ["a.png", "b.png"] and images.class_names == ("cat", "dog")
-    assert images.columns == {"split": ["x", "y"]}
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_hugging_faces_table_as_spreadsheets_write_it(folders, delimiter, encoding):
