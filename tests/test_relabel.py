@@ -6,7 +6,7 @@ from importlib import metadata
 import numpy as np
 import own_images
 import pytest
-from own_images import DARK, LIGHT, ODD, SHORT, content, make, one_line, read, relabel, run
+from own_images import DARK, LIGHT, ODD, content, make, one_line, read, relabel, run
 
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
@@ -160,16 +160,6 @@ def test_probabilities_of_any_model(own_set, tmp_path, capsys):
     said = one_line(capsys)
     assert "negative numbers, or zeros alone (2 times)" in said and "(line 9)" in said
     assert not (tmp_path / "other").exists()
-
-
-def test_a_few_images_of_which_two_are_the_same(tmp_path):
-    """They are in one fold, which leaves less of the others to train on."""
-    root = make(tmp_path / "few", number=12, wrong=0)
-    first, *_, last = sorted((root / "images").iterdir())
-    shutil.copy(first, last)
-    for seed in range(2):
-        words = ("--seed", seed, *SHORT)
-        assert relabel(root, tmp_path / f"{seed}", *words) == 0
 
 
 def test_the_commands_say_what_they_are(tmp_path, capsys):
