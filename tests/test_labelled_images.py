@@ -105,7 +105,7 @@ def test_given_sets_take_the_place_of_parts(table, tmp_path):
 
 @pytest.mark.parametrize("row, words", [
     ("e.png,dog", "a class that no training image has: 'dog', 'e.png' .line 2."),
-    ("more/b.jpg,cat 9", "'more/b.jpg' .line 2. is in the train and in the test set"),
+    ("more/b.jpg,cat 9", "more/b.jpg' is in the train and in the test set"),
 ])  # fmt: skip
 def test_a_test_set_that_does_not_fit(table, row, words):
     other = table.with_name("test.csv")

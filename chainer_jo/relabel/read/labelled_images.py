@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -142,7 +142,7 @@ def read_sets(
         tables = class_folders.tables_in(Path(data).expanduser())
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
     sets = {use: _numbered(*each, classes) for use, each in found.items()}
-    check_apart(sets, f"data {data!r}", LabelledImages.files, "each image in one")
+    check_apart(f"data {data!r}", {use: images.files() for use, images in sets.items()})
     held_out = {use: sets[use] for use in HELD_OUT if use in sets}
     return LabelledSets(sets["train"], held_out, as_keys(others))
 
@@ -151,11 +151,10 @@ def labels_of(
     file: str, images: LabelledImages, form: TableForm = USUAL, *, others: bool = False
 ) -> np.ndarray:
     """Labels int32 (n,) of the images in a table of this form, or of the usual one; UNKNOWN (-1)
-    for images that are not in it. With ``others``, classes that no image has lead to a warning
-    only; the number of the classes stands for them.
+    for images that are not in it. With ``others``, a class that no image has becomes the number of
+    the classes, with a warning.
 
-    Raises UserError if it is no such table, has none of the images, or a class that is not
-    accepted.
+    Raises UserError if it is no such table, has none of the images, or another class.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(images.paths)}
@@ -246,18 +245,11 @@ def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, tuple[str, L
     return {use: (spec, class_folders.images(root, below)) for use, below in parts.items()}
 
 
-def check_apart(
-    sets: Mapping[str, LabelledImages],
-    where: str,
-    names: Callable[[LabelledImages], Iterable[str]],
-    expected: str,
-) -> None:
-    """Raises UserError if images of two sets have one name."""
+def check_apart(where: str, names: Mapping[str, Iterable[str]]) -> None:
+    """Raises UserError for a name that images of two sets have; ``names`` by the sets' use."""
     owner: dict[str, str] = {}
-    for use, images in sets.items():
-        for i, name in enumerate(names(images)):
+    for use, each in names.items():
+        for name in each:
             if (other := owner.setdefault(name, use)) != use:
-                raise UserError(
-                    f"{where}: {images.show(i)} is in the {other} and in the {use} set, expected "
-                    f"{expected}"
-                )
+                shown = f"{name!r} is in the {other} and in the {use} set"
+                raise UserError(f"{where}: {shown}, expected each image in one")
