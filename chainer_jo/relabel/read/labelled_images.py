@@ -80,10 +80,8 @@ class LabelledImages:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits of paths, sizes of files, labels and class names.
-
-        A copy elsewhere is the same data, so that results computed from it stay valid.
-        """
+        """16 hexadecimal digits of paths, sizes of files, labels and class names; the same for a
+        copy elsewhere, so that results stay valid."""
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         digest_keys(self.paths, digest)
         for array in (self.given.T, self.sizes):
@@ -119,13 +117,11 @@ def read_sets(
 
     Parameters
     ----------
-    validation, test : images with correct labels, in the same forms; they replace such parts of
-        `data`.
+    validation, test : images with correct labels; they replace such parts of `data`.
     form : of the table that `data` may be; the others may have the usual columns, too.
 
-    Raises UserError, naming file, line and what was expected: nothing of these forms, files that
-    are not there, fewer than two classes, classes that no training image has, images that are in
-    two sets.
+    Raises UserError for nothing of these forms, files that are not there, fewer than two classes,
+    classes that no training image has, or images that are in two sets.
     """
     found = _find(data, form)
     others = [path for use, (_, part) in found.items() if use != "train" for path in part.paths]
