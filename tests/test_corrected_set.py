@@ -3,7 +3,6 @@
 import csv
 import os
 import shutil
-import tarfile
 import unicodedata
 
 import numpy as np
@@ -150,22 +149,8 @@ def test_a_table_takes_the_place_of_no_image(tmp_path, name, copy):
     assert outside.read_bytes() == b"mine" and not (tmp_path / "x/new").exists()
 
 
-def test_a_tar(source, tmp_path):
-    with tarfile.open(tmp_path / "pets.tar", "w") as archive:
-        archive.add(source, "pets")
-    sets = read_sets(str(tmp_path / "pets.tar"))
-    corrected_set.write(labels(sets), sets, tmp_path / "new", True)
-    assert below(tmp_path / "new") == below(source)
-    assert not (tmp_path / "new/train/cat/1.png").is_symlink()
-
-
-def test_nothing_is_written_over_and_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
     sets = read_sets(str(source))
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").write_text("mine")
-    with pytest.raises(UserError, match="not empty"):
-        corrected_set.write(labels(sets), sets, tmp_path / "mine", False)
-    assert below(tmp_path / "mine") == ["file"]
 
     def full(*arguments):
         raise OSError(28, "No space left on device")

@@ -142,16 +142,3 @@ def test_values_gradients_and_statistics_are_chainers(train):
         found[name] = [y.array, bn.avg_mean, bn.avg_var, *grads]
     for own, expected in zip(found["own"], found["stock"], strict=True):
         np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_network_has_one_hidden_layer_and_follows_its_seed():
-    first, second = (FeatureNetwork(D, C, H, np.random.RandomState(1)) for _ in range(2))
-    assert sum(p.size for p in first.params()) == D * H + 2 * H + H * C + C
-    for a, b in zip(first.params(), second.params(), strict=True):
-        np.testing.assert_array_equal(a.array, b.array)
-    x = np.random.default_rng(3).standard_normal((N, D), np.float32)
-    assert first(x).shape == (N, C)
-    with chainer.using_config("train", False):
-        once = first(x).array
-        np.testing.assert_array_equal(first(x).array, once)
-    assert not np.array_equal(once, first(x).array), "in training the batch's statistics are used"

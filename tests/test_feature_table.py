@@ -1,7 +1,6 @@
 """Features of people's own images, joined by the images' paths."""
 
 import unicodedata
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from hostile import promise_npz
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.read.feature_table import read_arrays, read_features
+from chainer_jo.relabel.read.feature_table import read_features
 from chainer_jo.relabel.read.labelled_images import read_sets
 
 PATHS = ["a é.png", "b/b.png", "c.png"]
@@ -123,33 +122,10 @@ def test_damage_is_named_in_one_line(kind, images, file):
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_files_of_something_else_are_one_line(images, file):
-    """And files whose header promises more numbers than any memory has."""
-
-    def refused(words):
+def test_files_that_are_missing_or_promise_more_than_any_memory_has_are_one_line(images, file):
+    """Others: test_arrays_of_others.py."""
+    for words in ("No such file", "': Unable to allocate .* expected an .npz"):
         with pytest.raises(UserError, match=f"features.npz.*{words}") as caught:
             read_features(file, images)
         assert "\n" not in str(caught.value)
-        assert "pickle" not in str(caught.value), "advice that nobody can follow"
-
-    refused("No such file")
-    promise_npz(file, "features", (2**40, 8), paths=PATHS)
-    refused("': Unable to allocate .* expected an .npz")
-    file.write_text("nothing")
-    refused("expected an .npz")
-    np.savez_compressed(file, features=np.random.default_rng(0).random((3, 99)), paths=PATHS)
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 255
-    file.write_bytes(content)
-    refused("expected an .npz")
-
-
-def test_a_header_that_is_cut_short_is_one_line(tmp_path):
-    """Of the arrays within, where NumPy's own error is no ValueError."""
-    path, header = tmp_path / "features.npz", b"{'descr': '<f4', 'shape': (3, (".ljust(117) + b"\n"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in ("features", "paths"):
-            whole = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
-            archive.writestr(f"{name}.npy", whole)
-    with pytest.raises(UserError, match="expected an .npz with arrays 'features'"):
-        read_arrays(path, "features")
+        promise_npz(file, "features", (2**40, 8), paths=PATHS)

@@ -1,25 +1,19 @@
 """Features computed from image files: the built-in network, its weights, the cache, the choice."""
 
 import csv
-import io
 import json
 import pickle
-import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import chainer.functions as F
 import numpy as np
 import pytest
 from chainer import serializers
 from chainer.backends import cuda
-from chainer.dataset import download
 from class_folders import images_in
 from own_images import BY_FEATURES, content, make, one_line, read, run
 from PIL import Image
-from processes import environment, finish, start
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
@@ -33,15 +27,10 @@ from chainer_jo.relabel.write.trained_network import TrainedNetwork
 needs_weights = pytest.mark.skipif(
     lite0.installed() is None, reason=f"needs the package {lite0.PACKAGE}"
 )
+pytestmark = pytest.mark.usefixtures("cache")
 #: Kernel, expansion and output channels of each block.
-ARCHITECTURE = [(3, 1, 16), (3, 6, 24), (3, 6, 24), (5, 6, 40), (5, 6, 40), (3, 6, 80), (3, 6, 80)]
-ARCHITECTURE += [(3, 6, 80), (5, 6, 112), (5, 6, 112), (5, 6, 112), (5, 6, 192), (5, 6, 192)]
-ARCHITECTURE += [(5, 6, 192), (5, 6, 192), (3, 6, 320)]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+ARCHITECTURE = [(3, 1, 16), *2 * [(3, 6, 24)], *2 * [(5, 6, 40)], *3 * [(3, 6, 80)]]
+ARCHITECTURE += [*3 * [(5, 6, 112)], *4 * [(5, 6, 192)], (3, 6, 320)]
 
 
 @pytest.fixture(scope="module")
@@ -136,58 +125,7 @@ def test_photographs_have_sensible_classes():
     assert 698 in temple and flower[0] == 985  # palace; daisy
 
 
-def torch_file(arrays, monkeypatch):
-    """A file in PyTorch's format before 1.6: (storage, offset, shape, strides) by name."""
-    utils = ModuleType("torch._utils")
-    for name, module in (("torch", ModuleType("torch")), ("torch._utils", utils)):
-        monkeypatch.setitem(sys.modules, name, module)
-    exec("def _rebuild_tensor_v2(*parts): pass", utils.__dict__)
-    kind = type("FloatStorage", (), {"__module__": "torch"})
-    sys.modules["torch"].FloatStorage = kind
-
-    class Storage:
-        def __init__(self, key, values):
-            self.key, self.values = key, values
-
-    class Tensor:
-        def __init__(self, *parts):
-            self.parts = parts
-
-        def __reduce__(self):
-            return utils._rebuild_tensor_v2, (*self.parts, False, {})
-
-    storages = {id(s): Storage(str(i), s) for i, (s, *_) in enumerate(arrays.values())}
-    tensors = {name: Tensor(storages[id(s)], *rest) for name, (s, *rest) in arrays.items()}
-    file = io.BytesIO()
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, value):
-            if isinstance(value, Storage):
-                return ("storage", kind, value.key, "cpu", len(value.values), None)
-
-    for value in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}):
-        pickle.dump(value, file, 2)
-    Pickler(file, 2).dump(tensors)
-    pickle.dump([s.key for s in storages.values()], file, 2)
-    for storage in storages.values():
-        file.write(len(storage.values).to_bytes(8, "little") + storage.values.tobytes())
-    return file.getvalue()
-
-
-def test_weights_are_read_with_offsets_and_strides(monkeypatch):
-    values = np.arange(12, dtype=np.float32)
-    arrays = {"a": (values, 0, (2, 3), (1, 2)), "b": (values, 6, (3, 2), (2, 1))}
-    found = lite0.read_arrays(torch_file(arrays, monkeypatch))
-    np.testing.assert_array_equal(found["a"], values[:6].reshape(3, 2).T)
-    np.testing.assert_array_equal(found["b"], values[6:].reshape(3, 2))
-
-
-def test_weights_run_no_code_and_reach_no_other_memory(tmp_path, monkeypatch):
-    values = np.arange(4, dtype=np.float32)
-    with pytest.raises((ValueError, TypeError)):
-        arrays = {"a": (values, 1, (2, 2), (2, 1))}
-        lite0.read_arrays(torch_file(arrays, monkeypatch))
-
+def test_weights_run_no_code(tmp_path):
     class Attack:
         def __reduce__(self):
             return open, (str(tmp_path / "made"), "w")
@@ -235,50 +173,27 @@ def test_features_are_in_order_and_computed_once(tmp_path, monkeypatch):
         image_features.compute(paths, extractor, "cpu", "images", lambda i: f"image {i}")
 
 
-#: Runs the command by pixels in small blocks, and kills itself after so many forward passes.
-KILLED = """
-import os, signal, sys
-from dataclasses import replace
-from chainer_jo.relabel import cli
-from chainer_jo.relabel.read import image_features
+def test_a_stop_while_features_are_computed_costs_a_block(tmp_path, monkeypatch):
+    """The features are the same as without a stop."""
+    small_blocks(monkeypatch)
+    paths, usual, passes = images_in(tmp_path / "images", 13), image_features.pixels(8), []
 
-image_features.BATCH, image_features.BLOCK = 2, 4
-usual, most, passes = image_features.pixels, int(sys.argv[1]), []
-
-def counted(side):
     def load(device):
-        compute = usual(side).load(device)
         def one_pass(images):
-            if len(passes) == most:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if len(passes) == 5:
+                passes.append("stopped")
+                raise KeyboardInterrupt
             passes.append(len(images))
-            return compute(images)
+            return usual.load(device)(images)
+
         return one_pass
-    return replace(usual(side), load=load, threads=False)
 
-image_features.BY_NAME["pixels"] = counted
-cli.main(sys.argv[2:])
-print("passes:", len(passes))
-"""
-
-
-def test_a_kill_while_features_are_computed_costs_a_block(tmp_path):
-    """The same command ends with the same labels, and computes only what was not kept."""
-    data = make(tmp_path / "set") / "labels.csv"
-
-    def ended(name, most, code=0):
-        words = ("relabel", data, "--out", tmp_path / name, "--features", "pixels", *BY_FEATURES)
-        env = environment(CHAINER_DATASET_ROOT=tmp_path / f"cache-{name}")
-        process = start([sys.executable, "-c", KILLED, most, *words], env=env)
-        said = finish(process, code).stdout
-        return int(said.rpartition("passes: ")[2]) if code == 0 else None
-
-    assert ended("whole", -1) == 30
-    ended("killed", 7, -signal.SIGKILL)
-    assert not (tmp_path / "killed" / "labels.csv").exists()
-    assert ended("killed", -1) == 24
-    tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("whole", "killed")]
-    assert tables[0] == tables[1]
+    counted = replace(usual, load=load, threads=False)
+    with pytest.raises(KeyboardInterrupt):
+        image_features.compute(paths, counted)
+    found = image_features.compute(paths, counted)
+    assert passes == [2, 2, 2, 2, 2, "stopped", 2, 2, 2]
+    np.testing.assert_array_equal(found, image_features.compute(paths, replace(usual, name="x")))
 
 
 def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
@@ -365,3 +280,70 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
     assert features.shape == (60, 2048 if network == "resnet50" else 1280)
     assert run("features", data / "labels.csv", *words) == 2
     assert "exists already" in one_line(capsys)
+
+
+def flipped(content):
+    return content[:-300] + bytes([content[-300] ^ 64]) + content[-299:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flipped,
+        lambda content: content.replace(b"(6, 192), }", b"(6, 192(, }"),
+        lambda content: content.replace(b"(6, 192), }" + 8 * b" ", b"(6000000, 19200), }"),
+        lambda content: content[:700],
+        lambda content: b"",
+    ],
+    ids=["bit", "header", "length", "truncated", "empty"],
+)
+def test_damaged_features_in_the_cache_are_computed_again(damage, tmp_path, cache):
+    paths, extractor = images_in(tmp_path / "images"), image_features.pixels(8)
+    before = image_features.compute(paths, extractor)
+    (kept,) = cache.glob("features/*")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert kept.read_bytes() != whole
+    np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
+    np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
+
+
+def test_images_that_cannot_be_decoded_are_named_with_the_reason(tmp_path, capsys):
+    for name in ("cat", "dog"):
+        images_in(tmp_path / "set" / name)
+    Image.fromarray(np.zeros((9, 9), np.float32)).save(tmp_path / "set/cat/float.tif")
+    (tmp_path / "set/dog/text.jpg").write_text("text")
+    assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", "--features", "pixels") == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "'cat/float.tif': pixels that are signed, of 32 bits or floating-point" in line
+    assert "'dog/text.jpg': content of another kind" in line
+    assert "expected a whole JPEG, PNG, WEBP, GIF, BMP or TIFF of 8 or 16 unsigned bits" in line
+
+
+@pytest.mark.parametrize(("each", "classes"), [(1, 8), (2, 2)])
+def test_too_few_images_are_refused_before_features_are_computed(
+    each, classes, tmp_path, capsys, monkeypatch
+):
+    for k in range(classes):
+        images_in(tmp_path / "set" / f"class {k}", each)
+    monkeypatch.setattr(image_features, "compute", lambda *_: pytest.fail("computed"))
+    assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", "--features", "pixels") == 2
+    assert f"{each * classes} images" in one_line(capsys)
+    assert not (tmp_path / "out").exists()
+
+
+def test_usual_size(tmp_path):
+    """The median of the longer sides of the images that can be opened."""
+    for name in "ab":
+        images_in(tmp_path / name)
+    for i, width in enumerate((40, 31, 32)):
+        Image.new("RGB", (width, 20)).save(tmp_path / f"a/{i}.png")
+    images = read_sets(str(tmp_path)).train
+    assert image_features.usual_size(images) == 9
+    for file in images.files()[3:]:
+        Path(file).write_bytes(b"no image")
+    assert image_features.usual_size(images) == 32
+    for file in images.files():
+        Path(file).write_bytes(b"no image")
+    with pytest.raises(UserError, match="none of 12 images can be opened"):
+        image_features.usual_size(images)

@@ -56,14 +56,6 @@ def test_no_row_of_a_class_that_nothing_is_of_is_lost():
     np.testing.assert_allclose(found[3], 1 / C)
 
 
-def test_posterior_is_bayes_rule():
-    s = np.array([[0.7, 0.3], [0.5, 0.5]])
-    T = np.array([[0.9, 0.1], [0.4, 0.6]])
-    found = label_noise.posterior(s, np.array([1, 0]), T)
-    np.testing.assert_allclose(found[0], np.array([0.07, 0.18]) / 0.25)
-    np.testing.assert_allclose(found[1], np.array([0.45, 0.2]) / 0.65)
-
-
 @pytest.mark.parametrize("exponent", [0.5, 2.0])
 @pytest.mark.parametrize("kind,rate", NOISES)
 def test_calibration_undoes_a_power(kind, rate, exponent):
@@ -95,19 +87,6 @@ def alike(n=30_000):
     s[pair, 0], s[pair, 1] = share[pair], 1 - share[pair]
     true[pair] = rng.random(pair.sum()) > share[pair]
     return s, true
-
-
-def test_errors_that_the_network_confuses_are_spread_evenly():
-    """1 % symmetric errors, and a T whose cells of the confused pair hold fifteen times as many."""
-    s, _ = alike()
-    transition = np.full((C, C), 0.01 / (C - 1))
-    transition[0, 1] = transition[1, 0] = 0.05
-    np.fill_diagonal(transition, 0)
-    np.fill_diagonal(transition, 1 - transition.sum(axis=1))
-    found = label_noise.beyond_confusion(s, transition)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    wrong = found[~np.eye(C, dtype=bool)]
-    assert wrong.max() < 2.5 * wrong.min(), "15 times before"
 
 
 def test_errors_beyond_the_confusions_are_kept():

@@ -73,6 +73,7 @@ def test_columns_by_other_names(file):
 
 def test_absolute_paths_are_those_below_the_images(file, tmp_path):
     file.write_text(f"path,label\n{tmp_path}/photos/a.png,cat\nb.png,dog\n")
+    (tmp_path / "photos").mkdir()
     photos = str(tmp_path / "photos")
     check_plain(label_table.read(file, TableForm.of(None, None, photos)))
     assert label_table.read(file).paths == ["photos/a.png", "b.png"]

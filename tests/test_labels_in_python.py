@@ -113,12 +113,9 @@ def test_dates_are_equal_in_all_units(unit):
     assert (errors.new == TRUE).all()
 
 
-def test_wrong_labels_are_no_fault_of_the_features():
-    frame = table(label=NAMES[GIVEN])
-    for labels in (["label"], None, ("m", "label")):
-        with pytest.raises(UserError, match="^labels: shape .*, expected .120,., one for each row"):
-            relabel(frame, labels)
+def test_columns_of_two_levels_and_of_lists():
     pandas = pytest.importorskip("pandas")
+    frame = table(label=NAMES[GIVEN])
     frame.columns = pandas.MultiIndex.from_product([["m"], frame.columns])
     assert (relabel(frame, ("m", "label")).new == TRUE).all()
     lists = table(numbers=[np.arange(40)] * 120)

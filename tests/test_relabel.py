@@ -6,7 +6,7 @@ from importlib import metadata
 import numpy as np
 import own_images
 import pytest
-from own_images import DARK, LIGHT, ODD, SHORT, content, make, one_line, read, relabel, run
+from own_images import DARK, LIGHT, ODD, content, make, one_line, read, relabel, run
 
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
@@ -84,24 +84,13 @@ def test_wrong_labels_are_found(by_features, own_set):
         assert archive.files == sorted(archive.files)
 
 
-@pytest.mark.parametrize("flags", [("--learning-rate", "10"), ("--alpha", "1e9")])
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_features_that_make_training_diverge_are_one_line(flags, own_set, tmp_path, capsys):
-    words = ("--features", own_set / "features.npz", "--device", "cpu", *flags)
-    assert relabel(own_set, tmp_path / "out", *words) == 2
-    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
-    assert "training diverged with learning rate" in line and "expected a smaller one" in line
-    assert f"{flags[0][2:].replace('-', ' ')} {float(flags[1]):g}" in line
-    assert not (tmp_path / "out" / "labels.csv").exists()
-
-
 @pytest.mark.parametrize("use", ["validation", "test"])
 def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, capsys):
     """They would be those of the training images."""
     other = shutil.copytree(own_set, tmp_path / "other")
     words = (*own_images.by_features(own_set), f"--{use}", other / "labels.csv")
     assert relabel(own_set, tmp_path / "out", *words) == 2
-    assert f"'images/00, é.png' (line 2) is in the train and in the {use} set" in one_line(capsys)
+    assert f"'images/00, é.png' is in the train and in the {use} set" in one_line(capsys)
 
 
 def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys, monkeypatch):
@@ -171,16 +160,6 @@ def test_probabilities_of_any_model(own_set, tmp_path, capsys):
     said = one_line(capsys)
     assert "negative numbers, or zeros alone (2 times)" in said and "(line 9)" in said
     assert not (tmp_path / "other").exists()
-
-
-def test_a_few_images_of_which_two_are_the_same(tmp_path):
-    """They are in one fold, which leaves less of the others to train on."""
-    root = make(tmp_path / "few", number=12, wrong=0)
-    first, *_, last = sorted((root / "images").iterdir())
-    shutil.copy(first, last)
-    for seed in range(2):
-        words = ("--seed", seed, *SHORT)
-        assert relabel(root, tmp_path / f"{seed}", *words) == 0
 
 
 def test_the_commands_say_what_they_are(tmp_path, capsys):

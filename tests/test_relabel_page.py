@@ -10,8 +10,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from chainer.dataset import download
-from own_images import by_features, make, relabel, run
+from own_images import run
 from PIL import Image
 from processes import run as run_process
 
@@ -28,12 +27,8 @@ needs_chromium = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    data, out = make(tmp_path_factory.mktemp("private")), tmp_path_factory.mktemp("out")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(download, "_dataset_root", str(out / "cache"))
-        assert relabel(data, out, *by_features(data)) == 0
-    return (out / "report.html").read_text(encoding="utf-8")
+def page(by_features):
+    return (by_features / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_page_may_use_its_own_style_and_script_alone(page):
@@ -60,8 +55,9 @@ def test_what_gets_into_a_page_does_not_run(page, tmp_path):
     assert shown.count("<figure") > page.count("<figure") or 'id="content"' not in page
 
 
-def test_a_page_does_not_say_where_the_data_were(page):
-    assert "<title>Corrected labels: labels.csv</title>" in page and "private" not in page
+def test_a_page_does_not_say_where_the_data_were(page, own_set):
+    assert "<title>Corrected labels: labels.csv</title>" in page
+    assert str(own_set) not in page and f"{own_set.name}/" not in page
 
 
 #: Number of tables that are wider than their place, and whether the page is; number of cards with

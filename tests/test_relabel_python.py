@@ -12,8 +12,6 @@ import processes
 import pytest
 import scipy.sparse
 from processes import ROOT
-from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import chainer_jo.relabel
@@ -322,24 +320,15 @@ def test_columns_that_name_some_of_the_labels_are_not_taken_in_order(blobs):
 
 
 def test_a_classifier_for_scikit_learn(blobs):
+    """More is in scikit-learn's own checks."""
     features, true, given = blobs
-    model = RelabelClassifier(seed=2)
-    assert clone(model).get_params() == {"seed": 2}
-    assert cross_val_score(model, features, true, cv=2).min() > 0.9
-    model.fit(features[:300], NAMES[given[:300]])
+    model = RelabelClassifier(seed=2).fit(features[:300], NAMES[given[:300]])
     assert model.score(features[300:], NAMES[true[300:]]) > 0.95
-    np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1, rtol=1e-5)
     assert (model.errors_.new == true[:300]).mean() > 0.95
-    with pytest.raises(ValueError, match="X has 2 features, but RelabelClassifier is expecting 6"):
-        model.predict(features[:, :2])
     before = model.predict(features)
     with pytest.raises(ValueError, match="in 3 folds|expected"):
         model.fit(features[:4], ["x", "y", "z", "x"])
     np.testing.assert_array_equal(model.predict(features), before)
-    frame = pytest.importorskip("pandas", reason="extra test").DataFrame
-    named = RelabelClassifier().fit(frame(features, columns=list("abcdef")), NAMES[true])
-    with pytest.raises(ValueError, match="feature names should match"):
-        named.predict(frame(features, columns=list("fedcba")))
 
 
 def test_the_lines_of_the_docs(tmp_path):

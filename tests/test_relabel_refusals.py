@@ -10,6 +10,7 @@ from own_images import SHORT, files_below, make, one_line, read, relabel, run, w
 from PIL import Image
 
 pytestmark = pytest.mark.usefixtures("own_set")
+ODD = "images/04, é.png"
 
 
 def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
@@ -103,31 +104,6 @@ def test_data_that_were_put_right_are_taken(tmp_path, capsys):
     (right / "labels.csv").write_text("".join(rows[:5] + rows[6:]), encoding="utf-8")
     assert relabel(*command) == 0
     assert len(read(out / "labels.csv")) == 60
-
-
-def each_of_its_own_class(root):
-    rows = read(root / "labels.csv")
-    own = [(row["path"], str(i)) for i, row in enumerate(rows)]
-    write(root / "labels.csv", [("path", "label"), *own])
-
-
-ODD = "images/04, é.png"
-
-
-@pytest.mark.parametrize("damage, words", [
-    (lambda root: (root / ODD).unlink(), "image: No such file or directory: .*line 6"),
-    (lambda root: (root / ODD).write_bytes(b"no image"), "cannot be decoded.*line 6"),
-    (each_of_its_own_class, "60 images of 60 classes"),
-])  # fmt: skip
-def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):
-    """Which kinds of damage there are, test_label_table.py and test_labelled_images.py say."""
-    root = make(tmp_path / "set")
-    damage(root)
-    assert relabel(root, tmp_path / "out", *SHORT) == 2
-    said = capsys.readouterr().err
-    line = said.splitlines()[-1]
-    assert line.startswith("error: ") and re.search(words, line), said
-    assert not (tmp_path / "out" / "labels.csv").exists()
 
 
 @pytest.mark.parametrize("flags, words", [

@@ -90,9 +90,6 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
         if columns is None or columns.tolist().count(labels) != 1:
             raise UserError(f"labels {labels!r}: expected one column of the features' table")
         features, labels = _without(features, labels), features[labels]
-    rows = next(iter(getattr(features, "shape", ())), None)
-    if isinstance(rows, int):  # wrong labels are no fault of the features
-        _labels(labels, rows)
     numbers = matrix("features", features)
     given, present = _labels(labels, len(numbers))
     names = np.unique(given)

@@ -22,11 +22,8 @@ from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, Results
 
 
 def relabel(flags: argparse.Namespace) -> None:
-    """Runs the command with the flags that `command.parse` gives.
-
-    Raises UserError for bad flags, files and images; at the end for a corrected set that was not
-    written, as the new labels are in doubt.
-    """
+    """Runs the command with the flags that `command.parse` gives. Raises UserError for bad flags,
+    files and images; at the end for a set that was not written, as the new labels are in doubt."""
     form = flags.form
     sets = read_sets(flags.data, flags.validation, flags.test, form)
     images = sets.train

@@ -42,10 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def write(folder: str | Path) -> int:
     """Writes 1,797 PNGs, `labels.csv` with noisy labels and `true_labels.csv`, the same ones each
-    time, all or nothing; returns the number of wrong labels.
-
-    Raises UserError if the folder cannot be written, or has something in it.
-    """
+    time; returns the number of wrong labels. Raises UserError for a folder that is not empty."""
     from chainer_jo.data import digits  # imports Chainer
     from chainer_jo.method import noise
 

@@ -56,8 +56,6 @@ def _predict(flags: argparse.Namespace) -> None:
         features = usable(where, features, lambda i: repr(paths[i]))
     else:
         paths = [path for name in flags.images for path in _images(name)]
-        if not flags.images:
-            raise UserError("IMAGE: none given, expected files or folders of images")
         if not paths:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")

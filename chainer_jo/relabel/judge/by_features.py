@@ -55,13 +55,8 @@ class Axes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Features that networks may be trained on.
-
-    Attributes
-    ----------
-    data : of the training images.
-    held_out : features (n, d) of the other sets, by their use.
-    extractor, axes : of computed features, whose `data` are projected; None for given features.
+    """Features that networks may be trained on: of the training images, and (n, d) of the other
+    sets by their use. `extractor` and `axes` are of computed features, whose `data` are projected.
     """
 
     data: FeatureSet
@@ -90,9 +85,8 @@ class Candidate:
 
 @dataclass(eq=False)
 class ByFeatures:
-    """Trains small networks on features; steps this short gain nothing from GPUs or processes. Of
-    several computed features it takes those from which networks predict the noisy labels best, out
-    of fold.
+    """Trains small networks on features, which gain nothing from GPUs or processes. Of several
+    computed features it takes those from which networks predict the noisy labels best, out of fold.
 
     Parameters
     ----------
@@ -207,8 +201,7 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
             f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
             f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.held_out)} set"
         )
-    expected = "paths that tell them apart"
-    check_apart(sets.by_use, f"features {file!r}", lambda images: images.paths, expected)
+    check_apart(f"features {file!r}", {use: each.paths for use, each in sets.by_use.items()})
 
 
 class ByProbabilities:

@@ -34,17 +34,13 @@ PENALTIES = 0.01, 0.03, 0.1, 0.3
 
 
 class FeatureInput(Images):
-    """Features of one set, given out as float32 (b, d), never augmented.
+    """Features (n, d) of one set, given out as float32 (b, d), never augmented; ``values`` (n, d)
+    are as networks see them.
 
     Parameters
     ----------
-    features : (n, d).
     mean : (d,), of the training features, in whose dtype differences are taken.
     scale : divisor of the differences, () or (d,); see `scaling_of`.
-
-    Attributes
-    ----------
-    values : float32 (n, d), as networks see them.
     """
 
     def __init__(self, features: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
@@ -71,11 +67,7 @@ class FeatureInput(Images):
 
 class FeatureSet(FeatureInput):
     """Features float32 or float64 (n, d) with noisy labels int (n,), which decide the scale.
-
-    Attributes
-    ----------
-    normalisation : mean and scale of the features, which `FeatureInput` applies to others.
-    """
+    ``normalisation`` is the mean and scale that `FeatureInput` applies to others."""
 
     def __init__(self, features: np.ndarray, given: np.ndarray) -> None:
         self.normalisation = scaling_of(features, given)
@@ -118,8 +110,7 @@ def left_out_error(x: np.ndarray, y: np.ndarray) -> float:
 
 class FeatureNetwork(chainer.Chain):
     """A layer of ``hidden`` units with batch normalisation and ReLU, and a linear output. Weights
-    come from ``rng``: He-normal for the hidden layer, as for convolutions, Chainer's default for
-    the output."""
+    are He-normal in the hidden layer, and Chainer's default in the output."""
 
     def __init__(
         self, in_size: int, num_classes: int, hidden: int, rng: np.random.RandomState | None = None
@@ -134,9 +125,7 @@ class FeatureNetwork(chainer.Chain):
 
     def forward(self, x: Variable) -> Variable:
         """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks side by
-        side, (n, k, d) to (n, k, num_classes). Batch normalisation is as in
-        `batch_norm_relu`: with the batch's statistics in training, which updates the running ones
-        in place, and with the running ones otherwise."""
+        side, (n, k, d) to (n, k, num_classes). Batch normalisation is as in `batch_norm_relu`."""
         bn, train = self.bn, chainer.config.train
         node = Perceptron(None if train else (bn.avg_mean, bn.avg_var))
         y = node.apply((x, self.hidden.W, bn.gamma, bn.beta, self.dense.W, self.dense.b))[0]
@@ -150,8 +139,7 @@ class FeatureNetwork(chainer.Chain):
 
     @staticmethod
     def stacked(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
-        """Copies k networks of one shape into one, whose arrays have k as their first axis: its
-        step takes little longer than a step of one network."""
+        """Copies k networks of one shape into one, whose arrays have k as their first axis."""
         together = networks[0].copy(mode="copy")
         for param, *params in zip(together.params(), *(n.params() for n in networks), strict=True):
             param.array = np.stack([param.array for param in params])

@@ -45,13 +45,12 @@ class LabelErrors:
     given : int (n,); the majority if images have several labels, ties decided by the network.
     probabilities : p(true | x, given), float64 (n, c): new soft labels. All labels of an image
         count as evidence.
-    predicted : p(true | x), float64 (n, c): out-of-fold predictions of the network, before the
-        given label counts as evidence.
+    predicted : p(true | x), float64 (n, c), before the given label counts as evidence.
     wrong : bool (n,), given labels judged wrong, at the threshold of the highest expected F1. They
-        include more images than ``changed``: a given label that is barely more probable than its
+        include more images than ``changed``: a label that is barely more probable than its
         alternatives deserves a review, but no change.
-    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1; of several columns
-        of labels the common one.
+    transition : T (c, c), the estimated p(given j | true k); of several columns of labels the
+        common one.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : row labels of the table: the index of a DataFrame that came in, else None.
     votes : int (n, m), all labels of every image, UNKNOWN (-1) in empty places; None if each has
@@ -184,15 +183,9 @@ def find_label_errors(
     class_names: ClassNames | None = None,
     duplicates: Sequence[np.ndarray] = (),
 ) -> LabelErrors:
-    """Judges given labels by Bayes' rule under a noise transition matrix estimated from them.
-
-    Parameters
-    ----------
-    probabilities : (n, c), of images whose labels the network has not been trained on; rows count
-        as shares.
-    given : int (n,), or (n, m) for several labels an image, UNKNOWN (-1) in empty places.
-    class_names, duplicates : see `LabelErrors`; without names classes are 0 to c - 1.
-    """
+    """Judges given labels, int (n,), or (n, m) with UNKNOWN (-1) in empty places, by Bayes' rule
+    under a noise transition matrix estimated from them. Rows of the probabilities (n, c) count as
+    shares; the network has not been trained on the labels. Others: see `LabelErrors`."""
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
     predicted, transition = label_noise.calibrate(probabilities, given)
@@ -216,11 +209,8 @@ def find_label_errors(
 
 def best_threshold(wrong: np.ndarray) -> float:
     """Threshold on the probabilities (n,) of being wrong that gives the highest expected F1; 1 if
-    no label can be wrong.
-
-    If k labels of probabilities w are judged wrong, twice their sum over k plus the sum of all is
-    about the expected F1: numerator and denominator are replaced by their expectations.
-    """
+    no label can be wrong. The expected F1 of k labels that are judged wrong is about twice the sum
+    of their probabilities over k plus the sum of all."""
     ordered = np.sort(wrong)[::-1]
     total = ordered.sum()
     if not total:

@@ -20,12 +20,7 @@ class PosteriorLabels(SoftLabels):
     Eq. 9 ignores the given label; it is the special case of a T with equal rows. If the rows
     differ, an image keeps its given label where this label is more probable than the prediction.
     Under asymmetric noise, each update corrects a network that has begun to predict given labels.
-
-    Parameters
-    ----------
-    given : (n,) int, given labels; (n, k) for k networks trained in parallel, each with its
-        own T.
-    num_classes, average : as in `SoftLabels`.
+    Of k networks trained in parallel, with labels (n, k), each has its own T.
     """
 
     def __init__(self, given: np.ndarray, num_classes: int, average: int | None = 10) -> None:

@@ -72,15 +72,15 @@ def first_step(
     on_epoch: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
     """Trains a network with label updates; returns its probabilities (m, c) float32 of held-out
-    images, or (m, k, c) of k networks side by side, each with its own images.
+    images, or (m, k, c) of k networks side by side, each with its own images: the mean over the
+    last epochs.
 
     Parameters
     ----------
     rows, given : int (r,), training images and their labels; (r, k) for k networks.
     unseen : int (m,), held-out images; (m, k) for k networks.
     seed : of weights, and of the order, which is the same for all networks.
-    numbers : k, numbers of the networks among all of one seed.
-    on_epoch : called at the end of each epoch.
+    numbers : of the k networks among all of one seed.
     """
     if recipe.rule == "posterior":
         labels: SoftLabels = PosteriorLabels(given, num_classes, recipe.average)
@@ -166,14 +166,11 @@ def out_of_fold(
     groups: Sequence[np.ndarray] = (),
     shown: bool = False,
 ) -> np.ndarray:
-    """Out-of-fold probabilities (n, c) float32: the mean over seeds of `first_step` on the other
-    folds.
+    """Out-of-fold probabilities (n, c) float32 for noisy labels int (n,): the mean over seeds of
+    `first_step` on the other folds. Raises UserError as `folds` does.
 
-    Probabilities of training images tell little, as a network memorises most labels of a few
-    thousand. Networks are trained side by side; where folds differ in size, the smaller training
-    sets have some images twice. If training diverges, some probabilities are not finite.
-
-    ``given`` are int (n,), ``groups`` as in `folds`. Raises UserError as `folds` does.
+    Networks are trained side by side; where folds differ in size, the smaller training sets have
+    some images twice. If training diverges, some probabilities are not finite.
     """
     n = len(data)
     number = recipe.number_of_seeds(n)

@@ -25,9 +25,8 @@ _log = logging.getLogger(__name__)
 
 
 def parts(root: Path) -> dict[str, str]:
-    """Parts of a divided data set, {use: folder}, with a training part; else empty.
-
-    A class may be called "train": with images directly in it, it is no part.
+    """Parts of a divided data set, {use: folder}, with a training part; else empty. A folder with
+    images directly in it is a class, whatever its name.
 
     Raises UserError for two folders of one use, or if all folders are parts, but none for training.
     """
@@ -92,10 +91,8 @@ def tables_in(folder: Path) -> str:
 
 
 def images_below(folder: Path) -> list[str]:
-    """Paths of the images below a folder of any layout, relative to it, in order.
-
-    Raises UserError for a link that leads nowhere, or a name that is not UTF-8.
-    """
+    """Paths of the images below a folder of any layout, relative to it, in order. Raises UserError
+    for a link that leads nowhere, or a name that is not UTF-8."""
     return sorted(filter(_is_image, _files(folder)))
 
 

@@ -22,15 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
-    """Features (n, d) of the images, in their order: float32, or float64 as in the file.
-
-    The file is an ``.npz`` with an array `features` (rows, d) and the images' `paths` (rows,), as
-    in the images' table or below their folder, in any order; rows of other images do not matter.
-    Or it is an ``.npy`` with a row for each row of the images' table, in its order.
-
-    Raises UserError if the file has no such arrays, a path twice, no row for an image, numbers that
-    are not finite, or the same ones for all images.
-    """
+    """Features (n, d) of the images as of `read_rows`. Raises UserError also for the same numbers
+    for all images."""
     chosen, _ = read_rows(file, images, "features")
     where = f"features {str(file)!r}"
     check_different(where, chosen)
@@ -47,10 +40,15 @@ def check_different(where: str, features: np.ndarray) -> None:
 def read_rows(
     file: str | Path, images: LabelledImages, kind: str
 ) -> tuple[np.ndarray, list[str] | None]:
-    """Rows (n, d) of the array `kind` of such a file, in the order of the images, float32 or
-    float64; and the names in its array `class_names`, if there is one.
+    """Rows (n, d) of the array `kind` of a file, in the order of the images, float32 or float64;
+    and the names in its array `class_names`, if there is one.
 
-    Raises UserError as `read_features` does.
+    The file is an ``.npz`` with the array (rows, d) and the images' `paths` (rows,), as in the
+    images' table or below their folder, in any order; rows of other images do not matter. Or it is
+    an ``.npy`` with a row for each row of the images' table, in its order.
+
+    Raises UserError if the file has no such arrays, a path twice, no row for an image, or numbers
+    that are not finite.
     """
     where = f"{kind} {str(file)!r}"
     if str(file).endswith(".npy"):

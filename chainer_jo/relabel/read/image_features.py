@@ -58,8 +58,7 @@ class Extractor:
     side : pixels along a side of the images, which are resized to a square.
     length : of the features of an image.
     weights : digest of the network's; "" without any.
-    load : gives the computation on a device, "cpu" or "cuda:N"; raises UserError for weights that
-        are missing or damaged.
+    load : gives the computation on a device, "cpu" or "cuda:N", or raises UserError.
     threads : True if passes may be computed side by side on a CPU.
     """
 
@@ -114,10 +113,7 @@ BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels
 
 def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
     """Extractors of ``--features``: one of `BY_NAME`, or "auto", which is all that suit the images.
-
-    Raises UserError if no image can be opened, or the built-in network is needed and has no
-    weights.
-    """
+    Raises UserError if no image can be opened, or the weights are needed and missing."""
     side = usual_size(images)
     sides = {"builtin": LITE0_SIDE, "pixels": min(side, PIXELS_SIDE)}
     if chosen == "auto" and not lite0.installed():
@@ -136,10 +132,8 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
 
 
 def usual_size(images: LabelledImages) -> int:
-    """Median over SAMPLED_IMAGES images of the longer side, in pixels.
-
-    Raises UserError if none of them can be opened.
-    """
+    """Median over SAMPLED_IMAGES images of the longer side, in pixels. Raises UserError if none
+    can be opened."""
     sides = []
     chosen = np.linspace(0, len(images) - 1, min(SAMPLED_IMAGES, len(images))).astype(int)
     for file in images.files(chosen):

@@ -93,8 +93,7 @@ class LabelTable:
     Attributes
     ----------
     root : folder that the paths are below.
-    paths : of the images, relative to the root, in normal form ("./a//b" is "a/b"); each
-        once.
+    paths : of the images, relative to the root, in normal form ("./a//b" is "a/b"), each once.
     labels : names of classes; of several labels of an image the first.
     lines : where each row begins in the file, from 1; empty if there is no file.
     columns : the other columns by name, unchanged; also the label columns if there are several.
@@ -113,13 +112,11 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     """Reads a table with a header that has a column of paths and one of labels, or several ones of
     labels, in which an image may have empty cells, but not all of them.
 
-    Columns are separated by commas, tabs or semicolons, as the header is; quotes are as in CSV.
-    The text is UTF-8, or UTF-16 with a byte order mark. Empty lines are skipped. Labels are
-    stripped of spaces and put in NFC, so that an accent is the same however it is encoded.
+    Columns are separated by commas, tabs or semicolons; quotes are as in CSV. The text is UTF-8, or
+    UTF-16 with a byte order mark. Empty lines are skipped. Labels are stripped of spaces and put in
+    NFC, so that an accent is the same however it is encoded.
 
-    Raises UserError, naming all kinds of problems at once, with lines: not text, no such columns,
-    no rows, a row of another length, a path or label missing, a path twice or outside the form's
-    root.
+    Raises UserError, naming all kinds of problems at once, with lines.
     """
     where, folder = f"labels {str(file)!r}", form.folder(file)
     if not folder.is_dir() and form.root:
@@ -177,13 +174,12 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         raise UserError(f"{where}: no rows below the header, expected one per image")
     columns: dict[str, list[str]] = {}
     single = len(label_at) == 1
-    for i in (i for i in range(len(names)) if i != path_at and not (single and i in label_at)):
-        values = [row[i] for row in kept]
-        if not names[i] and not any(values):
+    for i, (name, *values) in enumerate(zip(names, *kept, strict=True)):
+        if i == path_at or (single and i in label_at) or not (name or any(values)):
             continue  # spreadsheets end their rows with commas
-        if names[i] in columns:
+        if name in columns:
             raise UserError(f"{where}: two columns have no name, expected one at most")
-        columns[names[i]] = values
+        columns[name] = values
     labels = [next(filter(None, given)) for given in votes]
     by_column = {} if single else {names[i]: [x[j] for x in votes] for j, i in enumerate(label_at)}
     return LabelTable(folder, paths, labels, list(line_of.values()), columns, by_column)

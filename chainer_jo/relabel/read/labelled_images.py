@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -80,10 +80,8 @@ class LabelledImages:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits of paths, sizes of files, labels and class names.
-
-        A copy elsewhere is the same data, so that results computed from it stay valid.
-        """
+        """16 hexadecimal digits of paths, sizes of files, labels and class names; the same for a
+        copy elsewhere, so that results stay valid."""
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         digest_keys(self.paths, digest)
         for array in (self.given.T, self.sizes):
@@ -119,13 +117,11 @@ def read_sets(
 
     Parameters
     ----------
-    validation, test : images with correct labels, in the same forms; they replace such parts of
-        `data`.
+    validation, test : images with correct labels; they replace such parts of `data`.
     form : of the table that `data` may be; the others may have the usual columns, too.
 
-    Raises UserError, naming file, line and what was expected: nothing of these forms, files that
-    are not there, fewer than two classes, classes that no training image has, images that are in
-    two sets.
+    Raises UserError for nothing of these forms, files that are not there, fewer than two classes,
+    classes that no training image has, or images that are in two sets.
     """
     found = _find(data, form)
     others = [path for use, (_, part) in found.items() if use != "train" for path in part.paths]
@@ -142,7 +138,7 @@ def read_sets(
         tables = class_folders.tables_in(Path(data).expanduser())
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
     sets = {use: _numbered(*each, classes) for use, each in found.items()}
-    check_apart(sets, f"data {data!r}", LabelledImages.files, "each image in one")
+    check_apart(f"data {data!r}", {use: images.files() for use, images in sets.items()})
     held_out = {use: sets[use] for use in HELD_OUT if use in sets}
     return LabelledSets(sets["train"], held_out, as_keys(others))
 
@@ -151,11 +147,10 @@ def labels_of(
     file: str, images: LabelledImages, form: TableForm = USUAL, *, others: bool = False
 ) -> np.ndarray:
     """Labels int32 (n,) of the images in a table of this form, or of the usual one; UNKNOWN (-1)
-    for images that are not in it. With ``others``, classes that no image has lead to a warning
-    only; the number of the classes stands for them.
+    for images that are not in it. With ``others``, a class that no image has becomes the number of
+    the classes, with a warning.
 
-    Raises UserError if it is no such table, has none of the images, or a class that is not
-    accepted.
+    Raises UserError if it is no such table, has none of the images, or another class.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(images.paths)}
@@ -246,18 +241,11 @@ def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, tuple[str, L
     return {use: (spec, class_folders.images(root, below)) for use, below in parts.items()}
 
 
-def check_apart(
-    sets: Mapping[str, LabelledImages],
-    where: str,
-    names: Callable[[LabelledImages], Iterable[str]],
-    expected: str,
-) -> None:
-    """Raises UserError if images of two sets have one name."""
+def check_apart(where: str, names: Mapping[str, Iterable[str]]) -> None:
+    """Raises UserError for a name that images of two sets have; ``names`` by the sets' use."""
     owner: dict[str, str] = {}
-    for use, images in sets.items():
-        for i, name in enumerate(names(images)):
+    for use, each in names.items():
+        for name in each:
             if (other := owner.setdefault(name, use)) != use:
-                raise UserError(
-                    f"{where}: {images.show(i)} is in the {other} and in the {use} set, expected "
-                    f"{expected}"
-                )
+                shown = f"{name!r} is in the {other} and in the {use} set"
+                raise UserError(f"{where}: {shown}, expected each image in one")

@@ -35,14 +35,8 @@ FEATURES = 1280
 
 
 class Lite0:
-    """The network for images of one size.
-
-    Parameters
-    ----------
-    arrays : by PyTorch's names, see `load_weights`.
-    side : height and width of images, a multiple of 32: the network halves them five times.
-    xp : NumPy or CuPy.
-    """
+    """The network with the arrays of `load_weights`, for images of one ``side``, a multiple of 32:
+    the network halves them five times."""
 
     def __init__(self, arrays: dict[str, np.ndarray], side: int, xp: Any = np) -> None:
         def layer(name: str, norm: str, width: int = 0, stride: int = 1) -> tuple[Any, Any]:
@@ -94,8 +88,8 @@ class Lite0:
         return self.xp.stack(shifted, axis=1).reshape(-1, h // 2, h // 2, x.shape[-1])
 
     def _rows(self, x: Any, kernel: int, stride: int) -> Any:
-        """The ``kernel`` rows of the padded input, one after the other, below each row of the
-        output: a view (c, h', kernel w, n)."""
+        """The ``kernel`` rows of the padded input below each row of the output, one after the
+        other: a view (c, h', kernel w, n)."""
         padded = self._padded(x, kernel, stride)
         c, _, w, n = padded.shape
         steps = padded.strides
@@ -135,8 +129,7 @@ def installed() -> Path | None:
 
 
 def load_weights() -> dict[str, np.ndarray]:
-    """Arrays of the network by PyTorch's names. Raises UserError if the package is not installed,
-    or its file is another one or damaged."""
+    """Arrays of the network by PyTorch's names. Raises UserError without the package's file."""
     path = installed()
     if path is None:
         raise UserError(f"built-in features: no package {PACKAGE}, expected it installed by pip")
@@ -149,11 +142,8 @@ def load_weights() -> dict[str, np.ndarray]:
 def read_arrays(content: bytes) -> dict[str, np.ndarray]:
     """Arrays by name of a file in PyTorch's format before 1.6: five pickles (magic number, version,
     sizes of types, tensors, names of storages), then each storage after the number of its elements.
-    A tensor is a part of a storage, with strides.
-
-    Raises pickle.UnpicklingError if a pickle names anything but the types of such a file,
-    ValueError if a tensor reaches beyond its storage.
-    """
+    A tensor is a part of a storage, with strides. Raises pickle.UnpicklingError if a pickle names
+    anything but the types of such a file, ValueError for a tensor beyond its storage."""
     file = io.BytesIO(content)
     *_, tensors, keys = (_Types(file).load() for _ in range(5))
     dtypes = {key: np.dtype(kind) for (_, kind, key, *_), *_ in tensors.values()}
@@ -170,8 +160,8 @@ def read_arrays(content: bytes) -> dict[str, np.ndarray]:
 
 
 class _Types(pickle.Unpickler):
-    """Replaces the types that such a file names: a tensor becomes a tuple of its storage, offset,
-    shape and strides; a storage a tuple with its dtype. Any other name is refused."""
+    """Reads tensors as tuples of storage, offset, shape and strides, and storages as tuples with a
+    dtype. Any other name is refused."""
 
     TYPES = {
         ("collections", "OrderedDict"): OrderedDict,

@@ -84,16 +84,16 @@ def write(outcome: Outcome, name: str, out: Path, command: str) -> Path:
     if kept := len(listed) - changed:
         about += f" and {kept:,} whose given label is doubtful but kept"
     about += f". {audited.in_words()}" if (audited := outcome.audited) else "."
-    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>'
+    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>' if outcome.doubt else NO_DOUBT
     tiles, sections = _sections(outcome)
+    made = f"chainer_jo {__version__}, {time.strftime('%Y-%m-%d')}"
     page = filled(
         content,
         title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
-        about=f"{doubt if outcome.doubt else NO_DOUBT}\n<p>{html.escape(about)}</p>\n{tiles}",
+        about=f"{doubt}\n<p>{html.escape(about)}</p>\n{tiles}",
         sections=sections,
         sheets=embedded,
-        made=f"chainer_jo {__version__}, {time.strftime('%Y-%m-%d')}: "
-        f"<code>{html.escape(command)}</code>",
+        made=f"{made}: <code>{html.escape(command)}</code>",
     )
     files.write_text(path, page)
     return path
@@ -102,11 +102,11 @@ def write(outcome: Outcome, name: str, out: Path, command: str) -> Path:
 def _sections(outcome: Outcome) -> tuple[str, str]:
     """Main numbers; tables and settings of the computation."""
     labels, share = outcome.labels, outcome.labels.errors.share_wrong
-    wrong = f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}; "
-    wrong += "95 %, from sampling alone: "
+    sampling = f"95 %, from sampling alone: {sampling_interval(share, len(labels.images))}"
+    wrong = f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}; {sampling}"
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (percent(share), wrong + sampling_interval(share, len(labels.images))),
+        (percent(share), wrong),
     ]
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
@@ -141,9 +141,8 @@ def _rounded(probability: float) -> float:
 
 
 def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.ndarray) -> dict:
-    """Data of the page's script: path, given and new label, the probabilities of both and, where
-    images have several labels, all of them; of the ``listed`` images first, then of the further
-    images of the audit."""
+    """Data of the page's script: path, given and new label, the probabilities of both and, of
+    several labels, all; of the ``listed`` images first, then of the further ones of the audit."""
     images, errors = labels.images, labels.errors
     place = {row: i for i, row in enumerate(rows.tolist())}
     columns = [
@@ -204,10 +203,8 @@ def kind_for(side: int) -> str:
 
 
 def _remove_sheets(folder: Path) -> None:
-    """Removes an earlier report's sheets, and their folder if nothing else is in it.
-
-    Raises UserError if the folder is a link.
-    """
+    """Removes an earlier report's sheets, and their folder if nothing else is in it. Raises
+    UserError if the folder is a link."""
     if folder.is_symlink():
         raise UserError(f"{folder}: a link, expected a folder or nothing")
     for path in folder.glob("*.*"):
@@ -219,10 +216,7 @@ def _remove_sheets(folder: Path) -> None:
 
 def sheets(paths: Sequence[str], side: int) -> Iterator[bytes]:
     """Sheets of `CELLS` images each, row by row, as image files; the last one is no larger than
-    its images need.
-
-    An image that cannot be opened leaves its cell empty.
-    """
+    its images need. An image that cannot be opened leaves its cell empty."""
     with ThreadPoolExecutor(usable_cores()) as pool:
         for start in range(0, len(paths), CELLS):
             cells = pool.map(lambda path: _cell(path, side), paths[start : start + CELLS])
@@ -265,10 +259,9 @@ def filled(content: dict, **pieces: str) -> str:
 
 
 def policy(template: str) -> str:
-    """Content security policy of a page, as a ``<meta>``: an unescaped text from elsewhere runs
-    nothing, restyles nothing and calls nobody. Allowed are the style and script of the
-    ``template``, by hashes ('unsafe-inline' would allow what gets in), and images that are in the
-    page, unpacked by its script, or files beside it."""
+    """Content security policy of a page, as a ``<meta>``: text that nobody escaped runs nothing,
+    restyles nothing and calls nobody. Allowed are the style and script of the ``template``, by
+    hashes, and images that are in the page, unpacked by its script, or files beside it."""
     allowed = {"img": "data: blob: 'self' file:", "style": "'none'", "script": "'none'"}
     for tag, text in re.findall(r"<(style|script)>(.*?)</\1>", template, re.DOTALL):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -49,8 +49,7 @@ class CorrectedLabels:
 
     Attributes
     ----------
-    reviewed : int (n,), labels reviewed by hand, UNKNOWN (-1) for the other images; they count,
-        whatever the method says.
+    reviewed : int (n,), labels reviewed by hand, which count, UNKNOWN (-1) for the other images.
     true : int (n,), true labels, UNKNOWN where there is none; classes that no image is given have
         larger numbers.
     least : a new label is taken if it is more probable than this.
@@ -125,9 +124,7 @@ class CorrectedLabels:
         return out.getvalue()
 
     def write_probabilities(self, path: Path) -> None:
-        """``soft_labels.npz``: `paths`, `labels` (n, c), `class_names`, `network` (n, c), the
-        network's probabilities before the given label counts, `transition` (c, c), which is T,
-        `share_wrong` and `share_wrong_by_class` (c,)."""
+        """``soft_labels.npz``, as docs/own-data-reference.md describes it."""
         errors = self.errors
         arrays: dict[str, Any] = {
             "paths": np.array(list(self.images.paths)),
@@ -171,17 +168,10 @@ def renamed(columns: Mapping[str, list[str]], ours: Sequence[str]) -> dict[str, 
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """Share of wrong labels by random images that were all reviewed by hand, and by the
-    probabilities of all images: their mean plus the mean of (is wrong - probability) over the
-    reviewed images. It has no bias, whatever the noise, and a narrower interval than the share of
-    the reviewed images alone.
-
-    Attributes
-    ----------
-    wrong : bool (m,), reviewed images whose given label is wrong.
-    probability : (m,), their probabilities of being wrong.
-    estimate : mean probability of being wrong of all images.
-    """
+    """Share of wrong labels by m random images reviewed by hand, ``wrong`` or not, and by the
+    probabilities of being wrong, of these images and on average of all (``estimate``): estimate +
+    mean(wrong - probability). It has no bias, whatever the noise, and a narrower interval than the
+    share of the reviewed images alone."""
 
     wrong: np.ndarray
     probability: np.ndarray

@@ -29,9 +29,7 @@ def write(
 
     A table becomes ``labels.csv`` with the images beside it under their paths. Class folders become
     class folders, as do the source's other parts, unchanged. Images are copied, or linked to where
-    the file system has links; ``drop_unsure`` leaves out the images of `CorrectedLabels.unsure`.
-
-    Raises UserError if the folder is not empty, or cannot be written.
+    the file system has links. Raises UserError if the folder is not empty, or cannot be written.
     """
     images = labels.images
     kept = ~(labels.unsure & drop_unsure)

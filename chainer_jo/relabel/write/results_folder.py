@@ -94,12 +94,9 @@ class ResultsFolder:
         files.write_json(self.path / BOUND, self._fingerprints)
 
     def write_labels(self, table: str, choice: Mapping[str, float]) -> None:
-        """Writes ``labels.csv`` after a record of its flags and digest, to tell it from an edited
-        one, and of the choice of features. The record has the digest of the old file as well, which
-        stays if the disk is full.
-
-        Raises UserError if another command or the user has changed the folder since `bind`.
-        """
+        """Writes ``labels.csv`` after a record of its flags and digest, and of the choice of
+        features. The record has the digest of the old file, too, which stays if the disk is full.
+        Raises UserError if another command or the user has changed the folder since `bind`."""
         if files.read_json(self.path / BOUND, missing=None) != self._fingerprints:
             raise UserError(
                 f"{self.path / BOUND}: another command has begun here with other images or labels "

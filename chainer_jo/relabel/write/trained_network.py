@@ -32,7 +32,6 @@ class TrainedNetwork:
     ----------
     about : JSON values: ``classes``, names; ``features``, the length of feature vectors;
         ``hidden`` units; for computed features ``seen``, name and side of the `Extractor`.
-    weights : arrays by Chainer's names.
     normalisation : ``mean`` (d,) of the features, and their ``scale``, () or (d,).
     """
 
@@ -72,8 +71,7 @@ class TrainedNetwork:
             return loaded
 
     def _check(self) -> None:
-        """Raises any exception unless `about` and all arrays fit together. The arrays' shapes bound
-        what is built."""
+        """Raises any exception unless `about` fits the arrays, whose shapes bound what is built."""
         about, weights = self.about, self.weights
         if not (isinstance(about["classes"], list) and all(map(files.is_utf8, about["classes"]))):
             raise ValueError("classes, expected names in UTF-8")
