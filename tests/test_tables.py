@@ -189,6 +189,15 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
     assert best_of([a, of_trials(70, 70)], finished) == []
 
 
+def test_a_row_of_different_trials_is_shown_again_where_its_cells_compete(finished):
+    """Over the trials that all share: 65.0 of one trial is 5 below 70.0 of three."""
+    block = Block(["a", "b"], [("val", [of_trials(80, 70, 60), of_trials(65)])], best="row")
+    (shown,) = block.paragraphs(finished, "cifar10")
+    assert "| val, only trial 0 | 80.0 " in shown
+    (shown,) = replace(block, best="column").paragraphs(finished, "cifar10")
+    assert "only trial" not in shown
+
+
 def test_scaled_schedules_are_said_where_epochs_are_columns():
     assert "Epochs are the paper's; the schedules here are 0.05 times as long" in build(10).note
     assert "Epochs are" not in build(10, Study(PAPER, "cifar10")).note

@@ -20,11 +20,11 @@ UNDECIDED = "undecided"
 TOO_FEW_TRIALS = "too few trials"
 NOT_ALL_RUN = "not all run"
 NOT_RUN = "not run"
+DECIDED = (HOLDS, IN_PART, DOES_NOT_HOLD)
 VERDICTS = (
     HOLDS, IN_PART, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
     UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN,
 )  # fmt: skip
-DECIDED = (HOLDS, IN_PART, DOES_NOT_HOLD)
 """`IN_PART`: a comparison refutes the claim, but most support it. `PREMISE`: the claim holds, but
 the preset was chosen to make it hold, so it is an assumption and not a result."""
 

@@ -35,7 +35,7 @@ class PrintedTable:
 @dataclass(frozen=True, kw_only=True)
 class SensitivityTable(PrintedTable):
     """Validation accuracy (percent) by parameter and value, as the others stay (Tables 6 to 11).
-    ``chosen`` maps each varied parameter to its value in bold, ``fixed`` every other parameter."""
+    ``chosen`` maps each varied parameter to its value in bold, ``fixed`` the others to theirs."""
 
     noise: str
     noise_rate: float
