@@ -53,15 +53,13 @@ def measure(preset: str, data: str, precision: str, epochs: int, threads: int) -
     with tempfile.TemporaryDirectory() as folder:
         store = RunStore(Path(folder))
         run = Run(experiment, found.load(), store, Settings())
-        if run.backend is not None:
-            run.backend.set_threads(threads)
         worked = [time.process_time()]
         run.trainer.extend(
             lambda trainer: worked.append(time.process_time()),
             name="processor time",
             trigger=(1, "epoch"),
         )
-        with threadpool_limits(threads):  # NumPy's, as runs of the scripts have it
+        with threadpool_limits(threads):  # NumPy's and oneDNN's, as runs of the scripts have it
             result = run.finish()
         ends = [0.0, *(entry["elapsed_time"] for entry in store.log(experiment))]
     seconds = [end - start for start, end in pairwise(ends)]

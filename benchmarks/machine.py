@@ -48,10 +48,10 @@ def peaks(threads: int) -> dict:
         library = dnnl.find()
     except Unavailable:
         return found
-    library.set_threads(threads)
-    found["fp32_gflop_per_s"] = max(found["fp32_gflop_per_s"], _matmul_rate(library, dnnl.F32))
-    if library.instructions() & dnnl.BFLOAT16_INSTRUCTIONS:
-        found["bf16_gflop_per_s"] = _matmul_rate(library, dnnl.BF16)
+    with threadpool_limits(threads):
+        found["fp32_gflop_per_s"] = max(found["fp32_gflop_per_s"], _matmul_rate(library, dnnl.F32))
+        if library.instructions() & dnnl.BFLOAT16_INSTRUCTIONS:
+            found["bf16_gflop_per_s"] = _matmul_rate(library, dnnl.BF16)
     return found
 
 

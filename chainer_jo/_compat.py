@@ -21,7 +21,9 @@ import numpy
 
 class _CuPyWithoutDriver(types.ModuleType):
     def __getattr__(self, name: str) -> None:
-        raise ImportError("there is no NVIDIA driver on this machine")
+        # Some look at `__file__` and the like of all modules.
+        error = AttributeError if name.startswith("__") else ImportError
+        raise error("there is no NVIDIA driver on this machine")
 
 
 def supply_numpy_names() -> None:

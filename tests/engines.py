@@ -104,7 +104,7 @@ class Engine:
         return [chainer.get_device(self.device).send(array) for array in arrays]
 
 
-#: Graphs of cuDNN that have no engine.
+#: Graphs of cuDNN that have no engine, by the end of the stand-in's name.
 WAYS = {"": (), "-arrays": ({"add"}, {"batchnorm"}, {"batchnorm_backward"})}
 #: Functions that make the engines, by name. On the stand-in tf32 is fp32: which engines it takes
 #: is a test of its own.

@@ -7,23 +7,22 @@ import numpy as np
 import pytest
 from engines import backend
 from float64_functions import relative_error
+from threadpoolctl import threadpool_limits
 
+from chainer_jo.engine.cpu import onednn
 from chainer_jo.reproduction.running.provenance import computing
 
 
 def test_number_of_threads():
-    chosen = backend("fp32")
-    before = chosen.threads
+    backend("fp32")
     x = np.random.RandomState(0).randn(4, 16, 8, 8).astype(np.float32)
     W = np.random.RandomState(1).randn(16, 16, 3, 3).astype(np.float32)
-    try:
-        results = {}
-        for count in (1, 2, 3):
-            chosen.set_threads(count)
+    results = {}
+    for count in (1, 2, 3):
+        with threadpool_limits(count):
+            chosen = onednn.load("fp32")
             assert computing(chainer.get_device("@numpy"), chosen)["threads"] == count
             results[count] = chosen.conv2d(x, W, 1, 1, None)
-    finally:
-        chosen.set_threads(before)
     for result in results.values():
         assert relative_error(result, results[1]) < 1e-6
 

@@ -111,7 +111,6 @@ class Library:
             raise Unavailable(f"{path} is a oneDNN that does not use OpenMP threads")
         self._lib.dnnl_primitive_desc_query_md.restype = c_void_p
         self._lib.dnnl_memory_desc_get_size.restype = c_size_t
-        self._lib.omp_set_num_threads.restype = None
         self.execute = self._lib.dnnl_primitive_execute
         self.execute.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
         self.execute.restype = _done
@@ -126,10 +125,6 @@ class Library:
     def threads(self) -> int:
         """Number of threads of the primitives that this Python thread creates from now on."""
         return self._lib.omp_get_max_threads()
-
-    def set_threads(self, count: int) -> None:
-        """Sets the number of threads of the primitives that this Python thread creates."""
-        self._lib.omp_set_num_threads(c_int(count))
 
     def perform(self, call: Callable[[], object]) -> None:
         """Calls, and records the call if there is a recording."""

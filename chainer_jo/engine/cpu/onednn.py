@@ -70,14 +70,6 @@ class OneDNN(Backend):
     def threads(self):
         return self.library.threads()
 
-    def set_threads(self, count: int) -> None:
-        """Sets the number of threads of calls from this Python thread."""
-        with self._lock:
-            self.library.set_threads(count)
-            self._plans.clear()
-            if self.recordings is not None:
-                self.recordings.clear()
-
     def recorder(self) -> OneDNN:
         """A new backend with its own memory and its own `library.calls`."""
         recorder = OneDNN(dnnl.Library(self.library.path), self.precision)
