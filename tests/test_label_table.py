@@ -49,12 +49,12 @@ def test_one_table_in_many_forms(file, content):
 def test_commas_quotes_unicode_and_line_ends_in_fields(file):
     file.write_bytes(
         'path,label,note\n"my photos/été, 1.png","salt, ""pepper""","two\nlines"\n'
-        "b 2.png,Käse 🧀,\n".encode()
+        "b 2.png,Käse 🧀, 7 \n".encode()
     )
     table = label_table.read(file)
     assert table.paths == ["my photos/été, 1.png", "b 2.png"]
     assert table.labels == ['salt, "pepper"', "Käse 🧀"]
-    assert table.columns == {"note": ["two\nlines", ""]}
+    assert table.columns == {"note": ["two\nlines", " 7 "]}
     assert table.lines == [2, 4]
 
 
@@ -107,13 +107,6 @@ def test_other_columns_may_be_as_long_as_a_text(file):
     table = label_table.read(file)
     check_plain(table)
     assert table.columns == {"note": [" " + text, ""]}
-
-
-def test_other_columns_are_kept_as_they_are(file):
-    file.write_text("worker,path,when,label\n 7 ,a.png,x,cat\n,b.png,,dog\n")
-    table = label_table.read(file)
-    check_plain(table)
-    assert table.columns == {"worker": [" 7 ", ""], "when": ["x", ""]}
 
 
 DAMAGE = {

@@ -109,13 +109,8 @@ def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys
     sets = [np.load(root / "features.npz") for root in (own_set, other)]
     both = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
     np.savez(tmp_path / "both.npz", **both)
-    words = (
-        "--features",
-        tmp_path / "both.npz",
-        *own_images.BY_FEATURES,
-        "--test",
-        other / "labels.csv",
-    )
+    words = "--features", tmp_path / "both.npz", "--test", other / "labels.csv"
+    words = *words, *own_images.BY_FEATURES
     assert relabel(own_set, tmp_path / "out", *words) == 0
     assert row_of_the_test_set()[2:4] == ["60", ""]
     assert relabel(own_set, tmp_path / "out", "--baseline", *words) == 0

@@ -1,6 +1,5 @@
 """What the eye says, and that nothing of a user's is lost: audits, reviews, edited results."""
 
-import csv
 import os
 import tarfile
 
@@ -11,6 +10,7 @@ from own_images import (
     BY_FEATURES,
     DARK,
     LIGHT,
+    content,
     files_below,
     make,
     one_line,
@@ -18,12 +18,11 @@ from own_images import (
     run,
     write,
 )
-from test_relabel import content
 
 from chainer_jo import __version__, files
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.command import parse
-from chainer_jo.relabel.correction import _deciding
+from chainer_jo.relabel.correction import deciding
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.show.outcome import sampling_interval
@@ -133,24 +132,21 @@ def test_a_table_of_right_labels_says_which_column_they_are_in(tmp_path):
         label_table.read(tmp_path / "both.csv", TableForm.of(None, "noisy", None).or_usual())
 
 
-def test_what_somebody_changed_is_not_overwritten(relabel, tmp_path):
+def test_what_somebody_changed_and_results_of_other_flags_are_not_overwritten(relabel, tmp_path):
+    out, labels = tmp_path / "out", tmp_path / "out" / "labels.csv"
     relabel()
-    labels = tmp_path / "out" / "labels.csv"
-    relabel()
-    labels.write_text(labels.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    before = files_below(tmp_path / "out")
-    assert "labels.csv: was changed since it was written" in relabel(code=2)
-    assert files_below(tmp_path / "out") == before
-    labels.rename(tmp_path / "mine.csv")
-    relabel()
-
-
-def test_results_of_other_flags_are_not_overwritten(relabel, tmp_path):
-    relabel()
-    before = files_below(tmp_path / "out")
+    before = files_below(out)
     assert "made with --seed 0, now it is 7" in relabel("--seed", "7", code=2)
     assert "--alpha left out, now it is 1.0" in relabel("--alpha", "1", code=2)
-    assert files_below(tmp_path / "out") == before
+    assert files_below(out) == before
+    labels.write_text(labels.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    before = files_below(out)
+    assert "labels.csv: was changed since it was written" in relabel(code=2)
+    assert files_below(out) == before
+    labels.rename(tmp_path / "mine.csv")
+    relabel()
+    (out / MADE).unlink()  # labels that were put there after an early stop
+    assert "has a labels.csv of its own" in relabel(code=2)
 
 
 def test_every_flag_that_decides_the_labels_counts(tmp_path):
@@ -162,14 +158,13 @@ def test_every_flag_that_decides_the_labels_counts(tmp_path):
         ("--learning-rate", "0.1", "0.2"), ("--prior", "labels", "uniform"), ("--seed", "1", "2"),
         ("--features", a, b), ("--probabilities", a, b),
     ):  # fmt: skip
-        one, other = (_deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
+        one, other = (deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
         assert [name for name in one if one[name] != other[name]] == [flag.removeprefix("--")]
 
 
 def test_a_corrected_set_is_written_once_and_found_again(relabel, own_set, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        download, "_dataset_root", str(own_set.parent)
-    )  # a disk for data of all kinds
+    # A disk for data of all kinds.
+    monkeypatch.setattr(download, "_dataset_root", str(own_set.parent))
     apply = ("--apply", tmp_path / "sets" / "fixed", "--despite-doubt")
     relabel(*apply)
     images = tmp_path / "sets" / "fixed" / "images"
@@ -217,8 +212,7 @@ def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
     rows = read(tmp_path / "out" / "labels.csv")
     unsure = {row["path"] for row in rows if row["wrong"] == "yes" and row["changed"] == "no"}
     assert unsure
-    with open(tmp_path / "set" / "labels.csv", newline="", encoding="utf-8") as file:
-        kept = {row["path"] for row in csv.DictReader(file)}
+    kept = {row["path"] for row in read(tmp_path / "set" / "labels.csv")}
     assert kept == {row["path"] for row in rows} - unsure
     assert not any((tmp_path / "set" / path).exists() for path in unsure)
     # One of them is judged right, and no longer unsure.
@@ -240,12 +234,6 @@ def test_files_of_these_names_that_are_somebodys_own_stay(relabel, tmp_path, nam
     before = files_below(tmp_path / "out")
     assert f"has a {name} of its own" in relabel(code=2)
     assert files_below(tmp_path / "out") == before
-
-
-def test_labels_that_were_put_there_after_an_early_stop_are_not_taken_for_ours(relabel, tmp_path):
-    relabel()
-    (tmp_path / "out" / MADE).unlink()
-    assert "has a labels.csv of its own" in relabel(code=2)
 
 
 def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_path, monkeypatch):

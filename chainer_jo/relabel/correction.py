@@ -34,7 +34,7 @@ def relabel(flags: argparse.Namespace) -> None:
     _check_apart(flags)
     _check_form(flags, sets)
     fingerprints = {use: each.fingerprint for use, each in sets.by_use.items()}
-    folder = ResultsFolder(flags.out, fingerprints, _deciding(flags))
+    folder = ResultsFolder(flags.out, fingerprints, deciding(flags))
     if flags.apply:
         folder.check_apply(flags.apply)
     corrector = _corrector(flags, sets)
@@ -56,7 +56,7 @@ def relabel(flags: argparse.Namespace) -> None:
         _apply(flags, folder, sets, outcome)
 
 
-def _deciding(flags: argparse.Namespace) -> dict[str, object]:
+def deciding(flags: argparse.Namespace) -> dict[str, object]:
     """Flags that decide the labels, by name; of a file the digest of its content. Raises UserError
     for a file that cannot be read."""
     values = {name.replace("_", "-"): value for name, value in flags.recipe.items()}

@@ -95,9 +95,7 @@ class LabelErrors:
     @cached_property
     def rank(self) -> np.ndarray:
         """Review order, int (n,): 1 is the most certain error."""
-        rank = np.empty(len(self.given), np.int64)
-        rank[np.argsort(self.probability_given, kind="stable")] = np.arange(1, len(rank) + 1)
-        return rank
+        return np.argsort(np.argsort(self.probability_given, kind="stable")) + 1
 
     @property
     def share_wrong(self) -> float:

@@ -39,10 +39,8 @@ VERSION = 2
 LITE0_SIDE, RESNET50_SIDE, PIXELS_SIDE = 96, 224, 16
 #: Largest usual size of images whose pixels are tried without being asked for, in pixels.
 SMALL = 64
-
 #: Images opened for the usual size.
 SAMPLED_IMAGES = 100
-
 #: Maps RGB images uint8 (b, side, side, 3) to features float32 (b, d).
 Compute = Callable[[np.ndarray], np.ndarray]
 _log = logging.getLogger(__name__)

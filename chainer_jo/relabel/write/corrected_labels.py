@@ -150,8 +150,7 @@ class CorrectedLabels:
 
 def drawn_to_judge(number: int, images: int, seed: int) -> np.ndarray:
     """Rows of the images of the audit, int (min(number, images),); the seed decides them."""
-    rng = seeds.generator(seed, "audit")
-    return np.sort(rng.permutation(images)[:number])
+    return np.sort(seeds.generator(seed, "audit").permutation(images)[:number])
 
 
 def renamed(columns: Mapping[str, list[str]], ours: Sequence[str]) -> dict[str, list[str]]:
