@@ -152,17 +152,16 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             continue
         path = below(root, row[path_at]) if row[path_at] else ""
         given = [unicodedata.normalize("NFC", row[i].strip()) for i in label_at]
-        at = f"line {line}"
         if max(map(len, (path, *given))) > _LONGEST:
-            problems.add(f"path or label of more than {_LONGEST:,} characters", at)
+            problems.add(f"path or label of more than {_LONGEST:,} characters", f"line {line}")
         elif any(_QUOTE_LATER.match(row[i]) for i in places):
-            problems.add("a space before a quote, expected none", at)
+            problems.add("a space before a quote, expected none", f"line {line}")
         elif not path:
-            problems.add("no path", at)
+            problems.add("no path", f"line {line}")
         elif not any(given):
-            problems.add("no label", at)
+            problems.add("no label", f"line {line}")
         elif path[0] == "/" or path in (".", "..") or path.startswith("../") or "\0" in path:
-            problems.add(f"not a path below {str(root)!r}", f"{at}, {path!r}")
+            problems.add(f"not a path below {str(root)!r}", f"line {line}, {path!r}")
         elif (first := line_of.setdefault(key(path), line)) != line:
             problems.add("a path twice", f"lines {first} and {line}, {path!r}")
         else:
@@ -174,7 +173,8 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         raise UserError(f"{where}: no rows below the header, expected one per image")
     columns: dict[str, list[str]] = {}
     single = len(label_at) == 1
-    for i, (name, *values) in enumerate(zip(names, *kept, strict=True)):
+    for i, name in enumerate(names):
+        values = [row[i] for row in kept]
         if i == path_at or (single and i in label_at) or not (name or any(values)):
             continue  # spreadsheets end their rows with commas
         if name in columns:
