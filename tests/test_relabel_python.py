@@ -300,7 +300,7 @@ def test_probabilities_in_the_place_of_labels_and_settings_beyond_their_limits_a
         find_label_errors(p, given)
     with pytest.raises(UserError, match="^warmup_epochs .*: expected fewer than the .* epochs"):
         relabel(*blobs[::2], epochs=2)
-    with pytest.raises(UserError, match="^seed -1: expected at least 0, a whole number"):
+    with pytest.raises(UserError, match="^seed -1: expected a whole number of at least 0"):
         RelabelClassifier(seed=-1).fit(*blobs[::2])
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits, UserError
 
+#: Noise rates r.
+RATES = Limits(float, 0, 1)
 # True class: noisy class. CIFAR-10 as in Section 5.1; digits as in Patrini et al. (CVPR 2017), whom
 # the paper follows, for MNIST.
 _MISTAKEN_FOR = (
@@ -47,7 +49,7 @@ def symmetric(
     >>> bool(500 <= (noisy == 0).sum() < 600)
     True
     """
-    _check_rate(rate)
+    RATES.check("noise rate", rate)
     noisy = labels.copy()
     chosen = rng.permutation(len(labels))[: _count(rate, len(labels))]
     noisy[chosen] = rng.integers(num_classes, size=len(chosen))
@@ -63,7 +65,7 @@ def asymmetric(
     >>> asymmetric(np.array([2, 2, 7, 0]), 1.0, {7: 1, 2: 7}, np.random.default_rng(0))
     array([7, 7, 1, 0])
     """
-    _check_rate(rate)
+    RATES.check("noise rate", rate)
     noisy = labels.copy()
     for source, target in sorted(transitions.items()):
         members = rng.permutation(np.flatnonzero(labels == source))
@@ -138,11 +140,6 @@ MODELS = {
         lambda rate, names: transition_matrix(rate, len(names), transitions_of(names)),
     ),
 }
-
-
-def _check_rate(rate: float) -> None:
-    if not 0 <= rate <= 1:
-        raise UserError(f"noise rate {rate}: expected a number in [0, 1]")
 
 
 def _count(rate: float, n: int) -> int:

@@ -12,7 +12,7 @@ from chainer_jo import seeds
 from chainer_jo.data import cifar10n
 from chainer_jo.data.decoding import decode
 from chainer_jo.data.labelled_data import Labelled, LabelledData, check_labels, described
-from chainer_jo.errors import Limits, UserError
+from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
 from chainer_jo.method.accuracy import accuracy
 
@@ -68,7 +68,7 @@ class Noise:
         kinds = (*NOISE_KINDS, *noise.MODELS)
         if self.kind not in kinds:
             raise UserError(f"noise {self.kind!r}: expected one of {', '.join(kinds)}")
-        Limits(float, 0, 1).check("noise rate", self.rate)
+        noise.RATES.check("noise rate", self.rate)
         if self.rate == 0 and self.kind in noise.MODELS:
             object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
 

@@ -4,7 +4,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits, UserError
 from chainer_jo.method.forward_correction import ForwardCorrectionLoss
 from chainer_jo.method.losses import JointLoss
 
@@ -58,10 +58,8 @@ class JointObjective(Objective):
             raise UserError(
                 f"prior {prior.tolist()}: expected positive probabilities that sum to 1"
             )
-        if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
-            raise UserError(
-                f"alpha {alpha:g}, beta {beta:g}: expected finite weights that are not negative"
-            )
+        Limits(float, 0).check("alpha", alpha)
+        Limits(float, 0).check("beta", beta)
         self.alpha = alpha
         self.beta = beta
         self.add_persistent("prior", prior)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainer_jo.engine.cuda import kernels
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits, UserError
 
 
 class SoftLabels:
@@ -51,8 +51,8 @@ class SoftLabels:
             raise UserError(f"label rule {rule!r}: expected one of {', '.join(RULES)}")
         if rule == "top" and not (top and top > 0):
             raise UserError(f"label rule 'top' with {top}: expected a positive number of labels")
-        if average is not None and average < 1:
-            raise UserError(f"labels averaged over {average} epochs: expected at least 1")
+        if average is not None:
+            Limits(int, 1).check("epochs averaged over", average)
         self.rule = rule
         self.top = top
         self.epochs_seen = 0

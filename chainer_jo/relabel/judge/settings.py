@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
 from typing import Any
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Limits, UserError
 
 #: Values of ``--features`` that name no file.
 COMPUTED = ("auto", "builtin", "pixels")
@@ -17,32 +15,27 @@ COMPUTED = ("auto", "builtin", "pixels")
 SEEDS, MANY_SEEDS, FEW_IMAGES = 3, 10, 1000
 
 
-def _whole(least: int) -> tuple:
-    return Integral, f"at least {least}, a whole number", lambda x: x >= least
-
-
-_NOT_NEGATIVE = Real, "a finite number that is not negative", lambda x: 0 <= x < math.inf
-#: Type of each setting, its limits in words, and a test of a value.
-LIMITS: dict[str, tuple[type, str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("alpha", "beta", "weight_decay"), _NOT_NEGATIVE),
-    **dict.fromkeys(("seed", "warmup_epochs", "audit"), _whole(0)),
-    **dict.fromkeys(("epochs", "average", "seeds", "threads"), _whole(1)),
-    "folds": _whole(2),
-    "learning_rate": (Real, "a finite positive number", lambda x: 0 < x < math.inf),
-    "min_probability": (Real, "0 to 1", lambda x: 0 <= x <= 1),
-    "rule": (str, "posterior or soft", ("posterior", "soft").__contains__),
-    "prior": (str, "labels or uniform", ("labels", "uniform").__contains__),
+#: Limits of the settings that are numbers, and values of the others.
+LIMITS = {
+    **dict.fromkeys(("alpha", "beta", "weight_decay"), Limits(float, 0)),
+    **dict.fromkeys(("seed", "warmup_epochs", "audit"), Limits(int, 0)),
+    **dict.fromkeys(("epochs", "average", "seeds", "threads"), Limits(int, 1)),
+    "folds": Limits(int, 2),
+    "learning_rate": Limits(float, 0, above=True),
+    "min_probability": Limits(float, 0, 1),
 }
+CHOICES = {"rule": ("posterior", "soft"), "prior": ("labels", "uniform")}
 
 
 def check_limits(values: Mapping[str, Any], written: Callable[[str], str] = str) -> None:
     """Raises UserError for the first setting with a value beyond its limits; `written` gives the
     name of a setting as the user wrote it."""
     for name, value in values.items():
-        kind, expected, fits = LIMITS[name]
-        if not isinstance(value, kind) or not fits(value):
-            shown = value if isinstance(value, Real) else repr(value)
-            raise UserError(f"{written(name)} {shown}: expected {expected}")
+        if name in LIMITS:
+            LIMITS[name].check(written(name), value)
+        elif not (isinstance(value, str) and value in CHOICES[name]):
+            expected = " or ".join(CHOICES[name])
+            raise UserError(f"{written(name)} {value!r}: expected {expected}")
 
 
 @dataclass(frozen=True)
@@ -62,8 +55,8 @@ class Recipe:
     seeds : repetitions with folds and weights of their own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
 
-    Raises UserError, a ValueError, for values beyond `LIMITS`, and for a warm-up without an epoch
-    after it.
+    Raises UserError, a ValueError, for values beyond `LIMITS` or `CHOICES`, and for a warm-up
+    without an epoch after it.
     """
 
     alpha: float = 1.2
