@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from chainer_jo.data import digits
-from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 
@@ -54,7 +53,6 @@ def test_noisy_labels_need_a_validation_set():
 
 
 def test_subset_takes_the_first_of_each_class_in_order():
-    assert ImageData is clean_data  # by which earlier versions call it
     data = small()
     few = data.subset(train_per_class=2, test_per_class=1)
     assert few.train.labels.tolist() == [2, 0, 1, 2, 0, 1]
