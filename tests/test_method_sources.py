@@ -1,5 +1,5 @@
-"""Which code a result is said to come from: the digest of the method's sources, the commit, and the
-note about results of other code."""
+"""Origin of a result: the digest of the method's sources, the commit, and the note about results of
+other code."""
 
 import ast
 import shutil
@@ -151,7 +151,7 @@ def repository(tmp_path):
 
 
 def commit(folder, *meanwhile, **environment):
-    """What a process that has loaded the package below ``folder`` says after a command."""
+    """Output of a process that has loaded the package below ``folder``, after a command."""
     command = [sys.executable, "-c", PROGRAM, *(meanwhile or ["true"])]
     env = processes.environment() | {"PYTHONPATH": str(folder), **environment}
     return run(command, env=env, cwd=folder).stdout.strip()

@@ -68,7 +68,7 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
 
 @pytest.mark.parametrize("name", [None, *VARIANTS])
 def test_networks_are_given_their_order_mean_and_scale(name, data, tmp_path, monkeypatch):
-    """The data's, those of caffe's weights, and of torchvision's."""
+    """Order, mean and scale of the data, of caffe's weights, and of torchvision's weights."""
     if name:
         monkeypatch.setattr(PreActResNet, "variant", VARIANTS[name], raising=False)
     run = Run(ON_DISK, data, RunStore(tmp_path), SETTINGS)

@@ -65,7 +65,7 @@ class ImageStream:
         self._pool: Executor = ThreadPoolExecutor(1)
         if workers:
             self._pool = ProcessPoolExecutor(workers, context, _start, (memory, shape))
-        self._buffers = None if workers else self._slots  # None: those of the process
+        self._buffers = None if workers else self._slots  # None: the process has its own
         self._reading: Generator[Any, None, None] | None = None
 
     def is_reading(self, batches: Iterator[Any]) -> bool:

@@ -3,6 +3,7 @@ and the first and last layers of a network."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -88,7 +89,7 @@ def conv2d(x: Any, W: Any, stride: int, pad: int, residual: Any | None = None) -
     return node.apply((x, W) if residual is None else (x, W, residual))[0]
 
 
-class _Layer(SingleBackward):
+class _Layer(SingleBackward, ABC):
     """A layer by a backend, which adds to the gradients that are there already."""
 
     def __init__(self, backend: Backend) -> None:
@@ -101,9 +102,9 @@ class _Layer(SingleBackward):
         gradients = self._gradients(target_input_indexes, grad_outputs[0].array, existing)
         return tuple(Variable(gradient, requires_grad=False) for gradient in gradients)
 
+    @abstractmethod
     def _gradients(self, wanted: tuple[int, ...], gy: Any, existing: dict[int, Any]) -> list:
         """Gradients of the wanted inputs, plus the existing ones."""
-        raise NotImplementedError
 
 
 class Conv2D(_Layer):

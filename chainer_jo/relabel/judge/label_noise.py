@@ -59,7 +59,7 @@ def estimate_transition(
 
 def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
     """p(true | x, given), (n, c), proportional to p(true | x) T[true, given]; dtype and parameters
-    are those of `estimate_transition`."""
+    as in `estimate_transition`."""
     # The last row, of index UNKNOWN: an empty place says nothing.
     evidence = np.vstack([transition.T, np.ones(len(transition))]).astype(probabilities.dtype)
     for column in given.reshape(len(given), -1).T:

@@ -48,7 +48,7 @@ class SensitivityTable(PrintedTable):
 
 
 class Row(NamedTuple):
-    """One line of a table drawn as text: head, cells, and those of them that are starred."""
+    """One line of a table drawn as text: head, cells, and the starred cells."""
 
     head: str
     cells: list[str]
