@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from clothing1m_like import ON_DISK, make_clothing1m_like
 from here import Here, noted
-from test_clothing1m_report import ended, first_step_ended, flags
+from test_clothing1m_report import flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
+from tiny import record
 
 from chainer_jo import devices
 from chainer_jo.data import clothing1m
@@ -95,7 +96,7 @@ def test_labels_and_checkpoints_of_the_same_images_in_another_order_are_refused(
         Run(ON_DISK, reordered(data), store, SETTINGS).finish()
     assert "--fresh" not in str(caught.value)  # not a flag of all commands
     assert "or this file removed, which restarts the run" in str(caught.value)
-    ended(store, ON_DISK, data)
+    record(store, ON_DISK, data=data.fingerprint())
     store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
     Run(SECOND, data, store, SETTINGS)
     with pytest.raises(UserError, match=f"labels of {ON_DISK.id}: of data with fingerprint"):
@@ -135,9 +136,11 @@ def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys
     loaded = clothing1m.load(folder)
     study = Clothing1MStudy(CLOTHING1M_DIGITS, "tiny", load=lambda: reordered(loaded))
     labels = np.eye(len(loaded.class_names))[loaded.train.labels]
-    store = first_step_ended(study, tmp_path / "results" / study.folder, labels)
-    for experiment in (study.baseline("cross_entropy", *REAL, 0), study.joint(*REAL, 0)):
-        ended(store, experiment, study.load())
+    store, first_step = RunStore(tmp_path / "results" / study.folder), study.first_step(*REAL, 0)
+    fields = {"iterations": 0, "seconds": 0.0, "provenance": {"commit": None, "sources": None}}
+    for run in (first_step, study.baseline("cross_entropy", *REAL, 0), study.joint(*REAL, 0)):
+        record(store, run, data=reordered(loaded).fingerprint(), **fields)
+    store.save_labels(first_step, np.float32(labels))
     with pytest.raises(SystemExit) as exit_:
         main(build, "Test.", flags(folder, tmp_path))
     assert exit_.value.code == 2
