@@ -115,6 +115,15 @@ def test_two_commands_with_other_flags_do_not_mix_their_results(tmp_path):
     assert (tmp_path / LABELS).read_text() == "first"
 
 
+def test_labels_that_are_edited_while_a_command_computes_are_kept(tmp_path):
+    begun(tmp_path).write_labels("first", {})
+    again = begun(tmp_path)
+    (tmp_path / LABELS).write_text("edited")
+    with pytest.raises(UserError, match="was changed since it was written"):
+        again.write_labels("first", {})
+    assert (tmp_path / LABELS).read_text() == "edited"
+
+
 def test_the_same_command_twice_at_once_ends_twice(tmp_path):
     both = begun(tmp_path), begun(tmp_path)
     for folder in both:
