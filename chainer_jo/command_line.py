@@ -43,13 +43,18 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (--help lists the flags)")
 
 
+#: Folders of commands that compute nothing, in words.
+_FOLDERS = {"results": "your results", "reference": "committed results", "figures": "your figures"}
+
+
 def folders_parser(description: str, **folders: str) -> Parser:
     """A parser of ``--preset`` and of folders, by name and default, with a subfolder a preset."""
     parser = Parser(description=description, allow_abbrev=False)
     add = parser.add_argument
     add("--preset", default="digits", help="name of the subfolder; default: digits")
     for name, folder in folders.items():
-        add(f"--{name}", type=Path, default=Path(folder), help=f"folder; default: {folder}")
+        words = f"folder of {_FOLDERS[name]}; default: {folder}"
+        add(f"--{name}", type=Path, default=Path(folder), help=words)
     return parser
 
 

@@ -191,8 +191,8 @@ def arrays(path: str | Path, wanted: Container[str] | None = None) -> dict[str, 
 def save_arrays(path: Path, of: str, **named: np.ndarray) -> None:
     """Writes an .npz that names its owner ``of``, and has a checksum; see `write`."""
     sha256 = _arrays_digest(named)
-    members = {"of": np.asarray(of), "sha256": np.asarray(sha256), **named}
-    write(path, lambda file: np.savez(file, allow_pickle=False, **members))
+    members: dict[str, Any] = {"of": np.asarray(of), "sha256": np.asarray(sha256), **named}
+    write(path, lambda file: np.savez(file, **members))
 
 
 def load_arrays(path: Path, of: str) -> dict[str, np.ndarray]:

@@ -237,6 +237,14 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
         assert store.result(run)["state"] == "finished"
 
 
+def on_disk():
+    return SimpleNamespace(train=SimpleNamespace(on_disk=True), fingerprint=lambda: "0")
+
+
+def in_another_module():
+    raise ModuleNotFoundError("No module named 'photographs'")
+
+
 @pytest.mark.parametrize("given, said", [
     ({"nthreads": 2}, "it takes 2 at once in one process; expected dask worker --nthreads 1"),
     ({"settings": Settings("cuda:0"), "gpus": 0}, "needs dask worker --resources GPU=1"),
@@ -244,7 +252,8 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
     ({"code": "chainer_jo 0"}, f"it has {re.escape(provenance.code())}, expected chainer_jo 0"),
     ({"load_data": partial(open, "none")}, "No such file"),
     ({"fingerprint": "another"}, "its data have fingerprint .*, expected another"),
-    ({"settings": Settings(workers=1)}, "expected DASK_DISTRIBUTED__WORKER__DAEMON=False"),
+    ({"load_data": on_disk, "fingerprint": "0"}, "expected DASK_DISTRIBUTED__WORKER__DAEMON=False"),
+    ({"load_data": in_another_module}, "expected a loader in a module that it can import"),
 ])  # fmt: skip
 def test_a_worker_says_what_it_lacks(given, said, tmp_path, monkeypatch):
     """Images on disk are decoded by processes, which dask worker forbids by default."""
@@ -270,13 +279,16 @@ def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
         assert not work(machines, RunStore(tmp_path / "results"), [BASELINE], settings=settings)
 
 
-def test_a_script_waits_for_a_fit_worker_while_a_lost_one_had_its_run():
+def test_a_script_waits_for_another_worker_if_its_fit_one_was_lost():
     pool = Cluster("", RunStore("."), digits.load, SETTINGS)
-    pool._workers, pool._out, pool._next_look = {"unfit": False}, {"a run"}, float("inf")
-    assert pool.places == 0
-    pool._out.clear()
+    pool._was_fit, pool._next_look = False, float("inf")
+    pool._workers = {"unfit": False}
     with pytest.raises(UserError, match="none of its workers"):
         _ = pool.places
+    pool._workers["fit"] = True
+    assert pool.places == 1
+    del pool._workers["fit"]
+    assert pool.places == 0
 
 
 @pytest.mark.parametrize("deadline", [None, 100.0])

@@ -44,7 +44,7 @@ def test_predict_takes_from_a_folder_what_relabel_does(corrected, own_set, tmp_p
     assert run("predict", corrected, tmp_path / "empty") == 2
     assert f"images in '{tmp_path / 'empty'}': none, expected files" in one_line(capsys)
     assert run("predict", corrected) == 2
-    assert "images in '': none" in one_line(capsys)
+    assert "IMAGE: none given" in one_line(capsys)
 
 
 @names_in_utf8

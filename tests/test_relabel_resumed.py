@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import json
 import os
 import shutil
 from pathlib import Path
@@ -12,7 +13,7 @@ from own_images import by_features as features_of
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
-from chainer_jo.relabel.write.results_folder import LABELS, ResultsFolder
+from chainer_jo.relabel.write.results_folder import LABELS, MADE, ResultsFolder
 
 pytestmark = pytest.mark.usefixtures("own_set")
 
@@ -113,6 +114,16 @@ def test_two_commands_with_other_flags_do_not_mix_their_results(tmp_path):
     with pytest.raises(UserError, match="were made with --seed 0, now it is 1"):
         second.write_labels("second", {})
     assert (tmp_path / LABELS).read_text() == "first"
+
+
+def test_results_of_a_flag_that_is_gone_are_not_overwritten(tmp_path):
+    """Earlier versions could train on images."""
+    begun(tmp_path).write_labels("first", {})
+    made = json.loads((tmp_path / MADE).read_text())
+    made["flags"]["from-scratch"] = True
+    (tmp_path / MADE).write_text(json.dumps(made))
+    with pytest.raises(UserError, match="made with --from-scratch True, now it is left out"):
+        begun(tmp_path)
 
 
 def test_labels_that_are_edited_while_a_command_computes_are_kept(tmp_path):

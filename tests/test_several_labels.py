@@ -115,6 +115,7 @@ def test_forms_of_empty_places(people, kind):
         (lambda y: y * 0, "^labels: all are 0, expected two classes or more"),
         (lambda y: [["a"]] * 1499 + [[np.nan]], "^labels: row 1499 is missing"),
         (lambda y: np.insert(y + 1e300, 3, np.nan, axis=1), "^labels: 1e.300, expected less"),
+        (lambda y: np.insert(y - 1e300, 3, np.nan, axis=1), "^labels: -1e.300, expected less"),
         (lambda y: [["1", 0] if i == 5 else [0, 1] for i in range(1500)], "^labels: row 5 has '1'"),
     ],
 )

@@ -36,7 +36,8 @@ class ImageStream:
     ----------
     batch_size : maximum number of images per batch.
     resize, crop : sides of the resized image and of its cropped centre, in pixels.
-    workers : number of decoding processes; 0 decodes in this process, None for all cores but one.
+    workers : number of decoding processes; 0 decodes in a thread of this process, None for all
+        cores but one.
     ahead : number of batches decoded ahead of the current one.
     on_cuda : True for CuPy arrays on the current device.
     """
@@ -62,10 +63,12 @@ class ImageStream:
         memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))
         self._slots = np.ctypeslib.as_array(memory).reshape(shape)
         self._upload = _Upload(self._slots) if on_cuda else None
-        self._pool: Executor = ThreadPoolExecutor(1)
+        self._pool: Executor
         if workers:
             self._pool = ProcessPoolExecutor(workers, context, _start, (memory, shape))
-        self._buffers = None if workers else self._slots  # None: the process has its own
+            self._buffers = None  # each process has its view of them
+        else:
+            self._pool, self._buffers = ThreadPoolExecutor(1), self._slots
         self._reading: Generator[Any, None, None] | None = None
 
     def is_reading(self, batches: Iterator[Any]) -> bool:

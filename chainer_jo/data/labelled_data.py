@@ -98,7 +98,7 @@ class LabelledData:
     train: Labelled
     validation: Labelled | None
     test: Labelled | None
-    root: str = ""
+    root: str = "."
 
     def __post_init__(self) -> None:
         names = list(self.class_names)

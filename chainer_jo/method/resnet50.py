@@ -184,10 +184,10 @@ def load_resnet50(
 
     found, expected = used(weights), used(npz.serialize(network))
     for name in [*expected, *found]:
-        shapes = [getattr(each.get(name), "shape", "none") for each in (found, expected)]
-        if shapes[0] != shapes[1]:
+        shape, wanted = (str(x[name].shape) if name in x else "none" for x in (found, expected))
+        if shape != wanted:
             raise UserError(
-                f"ResNet-50 weights {path}: shape of {name!r} is {shapes[0]}, expected {shapes[1]}"
+                f"ResNet-50 weights {path}: array {name!r} is {shape}, expected {wanted}"
             )
     NpzDeserializer(found, strict=False).load(network)
     return network

@@ -181,7 +181,7 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         raise UserError(f"labels: row {empty[0]} has none, expected one or more")
     given = table[present].tolist() if table.dtype.kind == "O" else table[present]
     if table.dtype.kind == "f" and not present.all() and (given == given.round()).all():
-        if (largest := max(given.tolist(), key=abs)) >= 2**53:  # neighbours are one float
+        if abs(largest := max(given.tolist(), key=abs)) >= 2**53:  # neighbours are one float
             raise UserError(f"labels: {largest}, expected less than 2**53 beside NaN, or text")
         given = given.astype(np.int64)  # a missing number has made them float
     return _classes("labels", given, len(given), "row", np.nonzero(present)[0]), present

@@ -55,6 +55,8 @@ def _predict(flags: argparse.Namespace) -> None:
             raise UserError(f"{where}: {features.shape[1]} numbers each, expected {length}")
         features = usable(where, features, lambda i: repr(paths[i]))
     else:
+        if not flags.images:
+            raise UserError("IMAGE: none given, expected image files or folders of them")
         paths = [path for name in flags.images for path in _images(name)]
         if not paths:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)

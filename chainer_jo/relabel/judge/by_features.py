@@ -156,6 +156,10 @@ class ByFeatures:
         def judged(candidate: Candidate) -> LabelErrors:
             return training.judge(candidate.data, images.given, names, recipe, seed, shown=True)
 
+        def accuracy(network: TrainedNetwork, use: str) -> float:
+            predicted = network.of_features(best.held_out[use]).argmax(axis=1)
+            return float((predicted == self.sets.held_out[use].labels).mean())
+
         with threadpool_limits(self.threads):
             candidates = self._computed() if self.extractors else [self.given]
             found = [(candidate, judged(candidate)) for candidate in candidates]
@@ -165,14 +169,10 @@ class ByFeatures:
             if self.baseline:
                 baseline = best.network(np.eye(len(names))[images.labels], names, recipe, seed)
 
-        def accuracy(network: TrainedNetwork, use: str) -> float:
-            predicted = network.of_features(best.held_out[use]).argmax(axis=1)
-            return float((predicted == self.sets.held_out[use].labels).mean())
-
-        accuracies = []
-        for use, each in self.sets.held_out.items():
-            before = accuracy(baseline, use) if baseline else None
-            accuracies.append(Accuracy(use, len(each), before, accuracy(network, use)))
+            accuracies = []
+            for use, each in self.sets.held_out.items():
+                before = accuracy(baseline, use) if baseline else None
+                accuracies.append(Accuracy(use, len(each), before, accuracy(network, use)))
         outcome = Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
         if best.extractor is None:
             return outcome
@@ -213,7 +213,8 @@ class ByProbabilities:
         self.images, classes = images, images.class_names
         numbers, columns = read_rows(file, images, "probabilities")
         # Without names columns are in the order of the classes, which text with numbers has not.
-        names = columns or (list(classes) if sorted(classes) == list(classes) else [])
+        in_order = columns is None and sorted(classes) == list(classes)
+        names = list(classes) if in_order else columns or []
         if sorted(names) != sorted(classes) or numbers.shape[1] != len(classes):
             raise UserError(
                 f"probabilities {file!r}: {numbers.shape[1]} columns for {len(classes)} classes, "

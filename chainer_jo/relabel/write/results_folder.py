@@ -44,14 +44,15 @@ class ResultsFolder:
             self._refuse(there[0])
         if not self._made:
             return
-        if bound != self._fingerprints:
+        if there != [MADE] and bound != self._fingerprints:
             raise UserError(
                 f"{path / BOUND}: the results there are of data with fingerprints {_shown(bound)}, "
                 f"these have {_shown(self._fingerprints)}; expected the same images and labels, or "
                 "another --out folder"
             )
-        for name, value in self._flags.items():
-            if (before := self._made["flags"].get(name)) != value:
+        for name, before in {**dict.fromkeys(self._flags), **self._made["flags"]}.items():
+            value = self._flags.get(name)
+            if before != value and (name in self._flags or before):  # else a flag of before, unused
                 was, now = ("left out" if x is None else x for x in (before, value))
                 raise UserError(
                     f"--out {path}: its results were made with --{name} {was}, now it is {now}; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import chainer
 import numpy as np
@@ -45,13 +46,12 @@ class TrainedNetwork:
 
     def save(self, folder: Path) -> Path:
         """Writes ``model.npz``; returns its path."""
-        path, arrays = folder / MODEL, {_ABOUT: np.array(json.dumps(self.about))}
+        path = folder / MODEL
+        arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(self.about))}
         for kind, values in ((_WEIGHTS, self.weights), (_NORMALISATION, self.normalisation)):
             arrays |= {f"{kind}{name}": array for name, array in values.items()}
         # Chainer's order is a set's, another in every process.
-        files.write(
-            path, lambda file: np.savez(file, allow_pickle=False, **dict(sorted(arrays.items())))
-        )
+        files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
         return path
 
     @classmethod

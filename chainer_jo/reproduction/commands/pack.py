@@ -31,7 +31,7 @@ def pack(description: str, argv: list[str] | None = None) -> None:
     ``--keep``, if a run is not packed or not the same one.
     """
     parser = folders_parser(description, results="results", reference="results/reference")
-    keep = "copy final labels and weights of these packed runs, and pack nothing"
+    keep = "copy labels and weights of these packed runs beside the packed file; pack nothing"
     parser.add_argument("--keep", nargs="+", metavar="ID", help=keep)
     flags = parser.parse_args(argv)
     computed, committed = flags.results / flags.preset, flags.reference / flags.preset

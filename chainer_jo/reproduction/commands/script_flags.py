@@ -57,7 +57,8 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         "--time-budget",
         type=Limits(float, 0, above=True),
         metavar="MINUTES",
-        help="stop after MINUTES with all progress saved, at the end of an epoch or of 2,000 steps",
+        help="stop after MINUTES with all progress saved, at the end of an epoch (of 2,000 "
+        "steps in long epochs)",
     )
     engine = "backend of the convolutions; default: auto; stock: Chainer's own functions"
     add("--engine", default="auto", choices=ENGINES, help=engine)

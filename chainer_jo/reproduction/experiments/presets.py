@@ -248,7 +248,7 @@ class Study:
         rule: str = "soft",
         top: int | None = None,
         average: int | None = None,
-        **parameters: float,
+        **parameters: float | None,
     ) -> Experiment:
         """The first step of the method; what is not given is as in the paper for this noise, as are
         hyper parameters other than the ``parameters`` alpha, beta and learning_rate.
@@ -257,14 +257,15 @@ class Study:
         the second step.
         """
         preset, schedule = self.preset, self.preset.first_step
-        if len(parameters) < 3:
+        given = {name: value for name, value in parameters.items() if value is not None}
+        if len(given) < 3:
             try:
                 usual = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
                 raise UserError(
                     f"noise rate {rate:g}: the paper has no hyper parameters for it"
                 ) from None
-            parameters = {**vars(usual), **parameters}
+            given = {**vars(usual), **given}
         length = epochs or stop_epoch or schedule.epochs
         start_epoch = schedule.start_epoch if start_epoch is None else start_epoch
         relabelling = LabelSchedule(
@@ -274,10 +275,10 @@ class Study:
             top=top and self.labels(top),
             average=average or preset.average,
         )
-        optimization = self._sgd(length, parameters.pop("learning_rate"))
+        optimization = self._sgd(length, given.pop("learning_rate"))
         noise = self.noise(kind, rate)
         return self._experiment(
-            "joint", noise, trial, optimization, relabelling=relabelling, **parameters
+            "joint", noise, trial, optimization, relabelling=relabelling, **given
         )
 
     def plain(

@@ -68,6 +68,7 @@ class Cluster:
         self._fingerprint = self.load_data().fingerprint()
         self._pickled = pickle.dumps(self.load_data)
         self._workers: dict[str, LocalFuture | bool] = {}  # True: takes runs; a Future: unknown yet
+        self._was_fit = False  # any of them, at any time
         self._out: set[Future] = set()
         self._stranded: set[Future] = set()  # those of them that no worker had at the last look
         self._next_look = 0.0
@@ -87,14 +88,16 @@ class Cluster:
 
     @property
     def places(self) -> int:
-        """Number of workers that take runs. Raises UserError if all workers are unfit, and no run
-        is with a worker that was lost."""
+        """Number of workers that take runs. Raises UserError if all workers are unfit and none was
+        fit before: one that was lost may be replaced."""
         if time.monotonic() >= self._next_look:
             self._look()
             self._next_look = time.monotonic() + LOOK
-        if self._workers and not any(self._workers.values()) and not self._out:
+        fit = sum(fit is True for fit in self._workers.values())
+        self._was_fit = self._was_fit or fit > 0
+        if self._workers and not any(self._workers.values()) and not self._was_fit:
             raise UserError(f"--cluster {self.address}: none of its workers can take runs")
-        return sum(fit is True for fit in self._workers.values())
+        return fit
 
     def submit(self, experiment: Experiment) -> LocalFuture:
         return self._threads.submit(self._hand_out, experiment)
@@ -245,18 +248,23 @@ def prepare(
     omp_threads = os.environ.get("OMP_NUM_THREADS")
     if device == "cpu" and threads and omp_threads != str(threads):
         raise UserError(f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}")
-    if settings.workers and multiprocessing.current_process().daemon:
-        raise UserError(
-            "it may start no processes, which decode images; expected "
-            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
-        )
     check_folder(probe)
     chainer_device = device_of(device)
     chainer_device.use()
     choose_backend(chainer_device, precision, settings.engine)
-    data = worker.loaded_by(load_data)
+    try:
+        data = worker.loaded_by(load_data)
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"it cannot load the data ({error}); expected a loader in a module that it can import"
+        ) from None
     if data.fingerprint() != fingerprint:
         raise UserError(f"its data have fingerprint {data.fingerprint()}, expected {fingerprint}")
+    if data.train.on_disk and settings.workers != 0 and multiprocessing.current_process().daemon:
+        raise UserError(
+            "it may start no processes, which decode images; expected "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+        )
     sync(this.loop, this.set_resources, **{place: 1})
 
 

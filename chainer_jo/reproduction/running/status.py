@@ -133,9 +133,12 @@ class Status:
                 f"(learning rate {optimization.learning_rate:g}, "
                 f"alpha {experiment.alpha:g}, beta {experiment.beta:g})"
             )
+        # A user's own validation images may have wrong labels: no accuracy, only agreement.
+        words = {"test": "test", "validation": "held-out agreement", "recovery": "labels"}
+        del words["validation" if "test" in result["last"] else "test"]
         scores = "  ".join(
             f"{word} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
-            for name, word in {"test": "test", "recovery": "labels"}.items()
+            for name, word in words.items()
             if name in result["last"]
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._time_left()}"
