@@ -54,7 +54,7 @@ def refuse(tmp_path, content, words):
 
 
 GREY_INVERTED, GREY, RGB, PALETTE, CMYK, YCBCR, LAB = 0, 1, 2, 3, 5, 6, 8
-#: Meanings of a channel beyond those of the colours, and the tag that has it.
+#: Meanings of a channel that is no colour, and its tag.
 PREMULTIPLIED, ALPHA, EXTRA = 1, 2, 338
 
 

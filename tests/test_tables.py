@@ -151,7 +151,6 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
 
 
 def test_a_table_without_a_finished_trial_says_so(tmp_path):
-    """What tables of more trials say is committed for `half` and `digits`."""
     text = build(2).text(RunStore(tmp_path), Setting("tiny", "cifar10", "fp32"))
     assert "fp32; no trial has finished yet, [the paper's number]" in text
 
