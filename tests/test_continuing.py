@@ -15,7 +15,8 @@ import pytest
 from chainer import serializers
 from chainer.serializers import save_npz
 from hostile import poison_npz
-from processes import HERE
+from pack import pack
+from processes import HERE, ROOT
 from tiny import STUDY
 
 from chainer_jo import files
@@ -65,7 +66,7 @@ def program(tmp_path_factory):
     path.write_text(PROGRAM)
 
     def start(results, kind="workers"):
-        env = processes.environment(HERE, OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)
+        env = processes.environment(HERE, ROOT / "tools", OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)
         return processes.start([path, results, kind], env=env, start_new_session=True)
 
     return start
@@ -336,7 +337,7 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
         files.write_json(store.folder(run) / "log.json", others)
         digest = store.save_labels(run, labels[::-1])
         store.save_result(run, {**result, "labels_sha256": digest})
-        store.pack(tmp_path)
+        pack(store, tmp_path)
         shutil.rmtree(store.folder(run))
         store.save_labels(run, labels)
         assert store.soft_labels(run) is None, "they are not those that the result is of"

@@ -11,6 +11,7 @@ from functools import partial
 import human_noise
 import numpy as np
 import pytest
+from pack import pack
 from script_runs import in_this_process, refused, run
 from tiny import STUDY
 
@@ -87,7 +88,7 @@ def test_finished_runs_are_shown_without_the_file(computed, tmp_path, monkeypatc
     page = (root / "human_noise.md").read_text()
     assert run(computed, *TRIAL, "--dry-run") == 0
     assert "26 runs, 0 to do" in capsys.readouterr().out
-    assert RunStore(root).pack(packed) == (26, 26)
+    assert pack(RunStore(root), packed) == (26, 26)
     assert run(tmp_path, *TRIAL, "--no-runs") == 0
     assert (packed / "human_noise.md").read_text() == page
     for name, each in read_packed(packed).items():

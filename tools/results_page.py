@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from committed import Reference, described, trials
+from pack import SUMS
 from readme_regions import verdict_counts, wrapped
 
 from chainer_jo.reproduction.claims import GROUPS
 from chainer_jo.reproduction.claims.claim import NOT_RUN
 from chainer_jo.reproduction.experiments.presets import PRESETS
 from chainer_jo.reproduction.experiments.words import slug
-from chainer_jo.reproduction.running.store import PACKED, SUMS
+from chainer_jo.reproduction.running.store import PACKED
 from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise
 from chainer_jo.text import counted
 

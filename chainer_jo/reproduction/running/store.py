@@ -22,9 +22,8 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 #: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
 #: weights are not in it; ``labels_sha256`` in the result identifies the labels.
 PACKED = "runs.jsonl.xz"
-#: Weights of a run and final labels of a first step, in its folder: chosen runs are committed with
-#: them (`RunStore.keep_arrays`), and this list of their digests, for ``sha256sum --check``.
-WEIGHTS, LABELS, SUMS = "model.npz", "labels.npz", "SHA256SUMS"
+#: Weights of a run and final labels of a first step, in its folder.
+WEIGHTS, LABELS = "model.npz", "labels.npz"
 #: Checkpoint of an unfinished run, and all files that a run writes in its folder.
 SNAPSHOT = "snapshot.npz"
 _FILES = ("experiment.json", "result.json", "log.json", LABELS, WEIGHTS, SNAPSHOT)
@@ -132,57 +131,20 @@ class RunStore:
         described += (_kept_description(path.parent) for path in paths)
         return {e["noise"]["features"] for e in described if e["noise"].get("features")}
 
-    def pack(self, root: Path) -> tuple[int, int]:
-        """Packs every finished run into the results folder ``root``, in addition to the runs packed
-        there; returns the number of packed runs, and of new ones among them.
+    def finished(self) -> dict[str, dict]:
+        """Ended runs by id, packed ones too: ``experiment``, ``result`` and ``log`` of each, as
+        they are packed.
 
-        Descriptions are copied unchanged, as ids follow from them: a rule or noise that they name
-        may be registered in one script only. The same runs give the same file.
+        Descriptions are unchanged, as ids follow from them: a rule or noise that they name may be
+        registered in one script only.
         """
-        before = read_packed(root)
-        runs = {**before, **read_packed(self.root)}
+        runs = dict(read_packed(self.root))
         for path in (self.root / "runs").glob("*/result.json"):
-            folder, result = path.parent, _kept_result(path.parent)
-            if result is None:
-                continue
-            runs[folder.name] = {
-                "experiment": _kept_description(folder),
-                "result": result,
-                "log": _kept_log(folder),
-            }
-        lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
-        text = "".join(line + "\n" for line in lines)
-        packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-        files.write_bytes(root / PACKED, packed)
-        return len(runs), len(runs.keys() - before.keys())
-
-    def keep_arrays(self, experiment: Experiment, root: Path) -> None:
-        """Copies weights and final labels of a run to the results folder ``root``, in which the run
-        is packed, and notes their SHA-256 in ``runs/SHA256SUMS`` there.
-
-        Raises UserError unless the run finished here with them, with the numbers that are packed.
-        """
-        folder, packed = self.folder(experiment), read_packed(root)[experiment.id]
-        result, names = _kept_result(folder), [WEIGHTS] + [LABELS] * bool(experiment.relabelling)
-        if result is None or not all((folder / name).exists() for name in names):
-            raise UserError(f"{folder}: expected a finished run with {' and '.join(names)}")
-        computed = {"result": result, "log": _kept_log(folder)}
-        self.soft_labels(experiment)  # damaged ones are an error
-        with files.expected(folder / WEIGHTS, _FOLDER_REMOVED):
-            weights = _digest_of(folder / WEIGHTS)
-            if result.get("weights_sha256", weights) != weights:
-                raise ValueError(_CHANGED)
-        if _numbers(computed) != _numbers(packed):
-            raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
-        path = root / "runs" / SUMS
-        with files.expected(path, "a digest and a name in each line"):
-            lines = files.content(path).decode().splitlines() if path.exists() else []
-            sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
-        for name in names:
-            content = files.content(folder / name)
-            files.write_bytes(root / "runs" / experiment.id / name, content)
-            sums[f"{experiment.id}/{name}"] = hashlib.sha256(content).hexdigest()
-        files.write_text(path, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
+            folder = path.parent
+            if result := _kept_result(folder):
+                description, log = _kept_description(folder), _kept_log(folder)
+                runs[folder.name] = {"experiment": description, "result": result, "log": log}
+        return runs
 
     def soft_labels(self, experiment: Experiment) -> np.ndarray | None:
         """The final labels (n, c) float32 of a first step, or None if they are not here. A file of
@@ -366,13 +328,6 @@ def _check_digest(value: Any, digest: str | None, path: Path) -> None:
     if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
     _found_whole.add(found)
-
-
-def _numbers(run: dict) -> dict:
-    """Scores, digest of the labels and log of a packed run, without times."""
-    log = [{k: v for k, v in epoch.items() if k != "elapsed_time"} for epoch in run["log"]]
-    keys = "state", "data", "best", "last", "labels_sha256"
-    return {"log": log, **{key: run["result"].get(key) for key in keys}}
 
 
 def _without_digest(result: dict) -> dict:
