@@ -2,23 +2,16 @@
 
 import hashlib
 import io
-import os
 import pickle
-import struct
 import tarfile
 
 import numpy as np
 import pytest
-from hostile import Evil, memory_below
-from processes import ROOT
+from hostile import Evil
 
-from chainer_jo import files
 from chainer_jo.data import cifar10, source
-from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 
-OFFICIAL = cifar10.FINGERPRINT
-NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PER_BATCH = 20
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -29,7 +22,7 @@ def load(spec):
 
 
 class Python2Pickler(pickle._Pickler):
-    """Strings and bytes both as BINSTRING, modules by their names in the NumPy of then."""
+    """Strings and bytes both as BINSTRING."""
 
     dispatch = dict(pickle._Pickler.dispatch)
 
@@ -39,13 +32,6 @@ class Python2Pickler(pickle._Pickler):
         self.memoize(text)
 
     dispatch[str] = dispatch[bytes] = save_string
-
-    def save_global(self, obj, name=None):
-        module = obj.__module__.replace("numpy._core", "numpy.core")
-        self.write(pickle.GLOBAL + f"{module}\n{obj.__name__}\n".encode())
-        self.memoize(obj)
-
-    dispatch[type] = save_global
 
 
 def dump(content):
@@ -66,20 +52,17 @@ def batch(seed):
 
 BATCHES = {f"data_batch_{i}": batch(i) for i in range(1, 6)} | {"test_batch": batch(6)}
 FILES = {name: dump(content) for name, content in BATCHES.items()}
-FILES["batches.meta"] = dump({"num_cases_per_batch": PER_BATCH, "label_names": NAMES})
+FILES["batches.meta"] = dump({"num_cases_per_batch": PER_BATCH, "label_names": [*cifar10.CLASSES]})
+PIXELS = np.stack([b["data"] for b in BATCHES.values()])
+LABELS = np.array([b["labels"] for b in BATCHES.values()])
 
 
 @pytest.fixture(autouse=True)
 def official(monkeypatch):
-    """Makes these images the official ones. The files keep a whole red plane, then green, then
-    blue, row by row."""
-    parts = [
-        np.stack(np.split(b["data"], 3, axis=1), 2).reshape(-1, 32, 32, 3) for b in BATCHES.values()
-    ]
-    labels = [np.array(b["labels"], np.int32) for b in BATCHES.values()]
-    train = np.concatenate(parts[:5]), np.concatenate(labels[:5])
-    data = clean_data("cifar10", *train, parts[5], labels[5], tuple(NAMES))
-    monkeypatch.setattr(cifar10, "FINGERPRINT", data.fingerprint())
+    """Makes these images the official ones."""
+    binary = np.concatenate([LABELS[:, :, None], PIXELS], 2).astype(np.uint8)
+    sums = [hashlib.md5(part.tobytes()).hexdigest() for part in binary]
+    monkeypatch.setattr(cifar10, "_BATCHES", dict(zip(BATCHES, sums, strict=True)))
 
 
 @pytest.fixture
@@ -102,12 +85,12 @@ def archive(folder, monkeypatch):
 
 
 def check(data):
-    assert data.name == "cifar10" and data.fingerprint() == cifar10.FINGERPRINT
-
-
-def test_committed_results_are_of_the_official_images():
-    committed = files.read_json(ROOT / "results/reference/paper-mixed/data.json")
-    assert committed == {"data": "cifar10", "fingerprint": OFFICIAL}
+    """The files keep a whole red plane, then green, then blue, row by row."""
+    assert data.name == "cifar10" and data.class_names == cifar10.CLASSES
+    for part, which in ((data.train, slice(5)), (data.test, slice(5, 6))):
+        images = PIXELS[which].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        np.testing.assert_array_equal(part.images, images)
+        np.testing.assert_array_equal(part.true_labels, LABELS[which].ravel())
 
 
 def test_folder(folder):
@@ -115,32 +98,10 @@ def test_folder(folder):
     check(load(str(folder.parent)))
 
 
-@pytest.mark.parametrize("keys", [str, str.encode])
-@pytest.mark.parametrize("protocol", [2, 4, 5])
-def test_folder_as_python_3_writes_it(folder, protocol, keys):
-    contents = {**BATCHES, "batches.meta": {"label_names": [keys(name) for name in NAMES]}}
-    for name, content in contents.items():
-        content = {keys(key): value for key, value in content.items()}
-        (folder / name).write_bytes(pickle.dumps(content, protocol))
+def test_folder_as_python_3_writes_it(folder):
+    for name, content in BATCHES.items():
+        (folder / name).write_bytes(pickle.dumps(content, 4))
     check(load(str(folder)))
-
-
-@pytest.mark.parametrize("file, change", [
-    ("data_batch_2", lambda b: b["data"].__setitem__((3, 5), b["data"][3, 5] ^ 1)),
-    ("test_batch", lambda b: b["labels"].__setitem__(7, (b["labels"][7] + 1) % 10)),
-    ("batches.meta", lambda m: m["label_names"].__setitem__(0, "aeroplane")),
-])  # fmt: skip
-def test_other_images_than_the_official_ones_have_another_name(folder, caplog, file, change):
-    content = pickle.loads((folder / file).read_bytes(), encoding="latin-1")
-    content["data"] = np.array(content.get("data", 0))
-    change(content)
-    (folder / file).write_bytes(dump(content))
-    found = source.find(str(folder))
-    data = found.load()
-    assert found.name == data.name == f"cifar10-{data.fingerprint()[:8]}"
-    assert caplog.messages == [
-        f"{folder}: not the official CIFAR-10, or damaged; its results are called {data.name}"
-    ]
 
 
 def test_archive_and_download(folder, archive, cache, monkeypatch):
@@ -171,78 +132,30 @@ def test_no_connection(tmp_path, monkeypatch):
         load("cifar10")
 
 
-@pytest.mark.parametrize("name, change, words", [
-    ("data_batch_3", None, "data_batch_3 is missing"),
-    ("test_batch", None, "test_batch is missing"),
-    ("batches.meta", None, "batches.meta is missing"),
-    ("batches.meta", {"label_names": ["\ud800", *NAMES[1:]]}, "batches.meta cannot be .*not UTF-8"),
-    ("test_batch", {"data": np.zeros((PER_BATCH, 3000), np.uint8)}, "test_batch cannot be read"),
-    ("test_batch", {"data": "text"}, "test_batch cannot be read"),
-    ("test_batch", {"labels": ["x"] * PER_BATCH}, "test_batch cannot be read"),
+@pytest.mark.parametrize("name", ["data_batch_3", "test_batch"])
+@pytest.mark.parametrize("change, words", [
+    (None, "is missing, expected all"),
+    (b"", "cannot be read .* expected the official file"),
+    (FILES["test_batch"][:-9], "cannot be read .* expected the official file"),
+    (b"\x80\x04\x8c\x01\n\x8c\x01\n\x93.", "cannot be read .* expected the official file"),
+    (dump(BATCHES["data_batch_1"]), "cannot be read .images and labels with md5"),
+    (dump({**BATCHES["test_batch"], "labels": [0] * PER_BATCH}), "cannot be read .images and lab"),
+    (dump({**BATCHES["test_batch"], "data": "text"}), "cannot be read"),
 ])  # fmt: skip
 def test_a_file_that_is_missing_or_has_other_content(folder, name, change, words):
     (folder / name).unlink()
-    if change:
-        dumped = pickle.dumps if name == "batches.meta" else dump
-        (folder / name).write_bytes(dumped(batch(6) | change))
-    with pytest.raises(UserError, match=words):
-        load(str(folder))
-
-
-def forged(labels=b"]", data=b"N"):
-    return b"\x80\x03(Vlabels\n" + labels + b"Vdata\n" + data + b"d."
-
-
-#: Objects, whose flags say that they are none: their bytes are taken for pointers.
-OBJECTS = (
-    b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR(I1\n(I4\nt"
-    b"cnumpy\ndtype\n(VO8\nI00\nI01\ntR(I3\nV|\nNNNI-1\nI-1\nI0\ntbI00\nB\x20\0\0\0"
-    + b"A" * 32
-    + b"tb"
-)
-DEEP = 100_000
-
-FORGED = {
-    "labels that are objects": forged(labels=OBJECTS),
-    "a huge array": forged(data=b"cnumpy\nndarray\n((L100000000000L\ntVu1\ntR"),
-    "a changed class": forged(data=b"cnumpy\ndtype\nVu1\nb"),
-    "a number of labels": forged(labels=b"L100000000000L\n"),
-    "nested lists": b"]" * DEEP + b"a" * (DEEP - 1) + b".",
-    "object 33,554,432": forged(data=b"Nr" + struct.pack("<I", 1 << 25)),
-    "bytes without end": forged(data=b"N\x8e" + struct.pack("<Q", 1 << 60)),
-    "tuples in tuples": b"\x80\x02}" + b"K\0" + b"\x85" * 200_000 + b"Ns.",
-    "nothing, many times": b"\x80\x02" + b"N0" * 10_000_000 + b"}.",
-    "numbers of one hash": b"\x80\x02}("
-    + b"".join(
-        b"\x8a\x0a" + (k * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" for k in range(40_000)
-    )
-    + b"u.",
-    "a name of two lines": b"\x80\x04\x8c\x01\n\x8c\x01\n\x93.",
-}
-
-
-@pytest.mark.parametrize("what", FORGED)
-def test_forged_pickle_is_refused_in_one_line_and_little_memory(folder, what):
-    (folder / "data_batch_1").write_bytes(FORGED[what])
-    refused = pytest.raises(UserError, match="data_batch_1 cannot be read")
-    with memory_below(1 << 27), refused as caught:
+    if change is not None:
+        (folder / name).write_bytes(change)
+    with pytest.raises(UserError, match=f"{name} {words}") as caught:
         load(str(folder))
     assert "\n" not in str(caught.value)
 
 
-def test_no_more_is_read_than_a_batch_may_have(folder):
-    """A gigabyte of bytes, on a disk that keeps no zeros."""
-    (folder / "data_batch_1").write_bytes(b"\x80\x04\x8e" + struct.pack("<Q", 1 << 30))
-    os.truncate(folder / "data_batch_1", (1 << 30) + 100)
-    with memory_below(1 << 28), pytest.raises(UserError, match="data_batch_1 cannot be read"):
-        load(str(folder))
-
-
 @pytest.mark.parametrize("protocol", [2, 4])
-def test_pickle_that_wants_more_than_arrays(folder, protocol):
+def test_a_pickle_runs_nothing(folder, protocol):
     content = pickle.dumps({"batch_label": Evil(folder / "made")}, protocol)
     (folder / "data_batch_1").write_bytes(content)
-    with pytest.raises(UserError, match=r"data_batch_1 cannot be read \(it asks for '\w+\.mkdir'"):
+    with pytest.raises(UserError, match="data_batch_1 cannot be read"):
         load(str(folder))
     assert not (folder / "made").exists()
     pickle.loads(content)  # which shows that the attack is real

@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import pickle
-import pickletools
-import re
 import tarfile
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from chainer_jo.data.array_cache import decoded_once
 from chainer_jo.data.labelled_data import LabelledData, clean_data
-from chainer_jo.errors import UserError
-from chainer_jo.files import is_utf8, opened
+from chainer_jo.errors import UserError, one_line
+from chainer_jo.files import opened
 
 NAME = "cifar10"
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 MD5 = "c58f30108f718f92721af3b95e74349a"
-FINGERPRINT = "a258ea3325a20808"  # of the images, labels and class names in it
 FOLDER = "cifar-10-batches-py"  # what the archive unpacks to
 
-_TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
-_TEST = ("test_batch",)
-_META = "batches.meta"
-_FILES = (*_TRAIN, *_TEST, _META)
-_SHAPE = (3, 32, 32)  # of an image in the files
-#: Instructions of pickles of protocols 2 to 5, as the official files and NumPy's have them, and the
-#: most of them in a file; an official one has 90,152.
-_INSTRUCTIONS = re.compile(
-    "PROTO|FRAME|STOP|MARK|MEMOIZE|NONE|NEW(TRUE|FALSE)|BININT[12]?|LONG1|REDUCE|BUILD|BYTEARRAY8|"
-    "(LONG_)?BIN(PUT|GET)|(SHORT_)?BIN(STRING|UNICODE|BYTES)|(STACK_)?GLOBAL|TUPLE[123]?|"
-    "EMPTY_(DICT|LIST|TUPLE)|SETITEMS?|APPENDS?"
+CLASSES = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
 )
-_MOST, _MOST_TUPLES = 200_000, 20_000
+#: MD5 of each batch in the binary version: for every image a byte of its label, then its pixels.
+_BATCHES = {
+    "data_batch_1": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5": "53f37980c15c3d472c316c40844f3f0d",
+    "test_batch": "803d5f7f4d78ea53de84dbe85f74fb6d",
+}
+_SHAPE = (3, 32, 32)  # of an image in the files
 
 
 def load() -> LabelledData:
@@ -57,14 +53,14 @@ def load_archive(path: Path) -> LabelledData:
 
 
 def load_folder(path: Path) -> LabelledData:
-    """CIFAR-10 from the unpacked archive; UserError if a file is missing or damaged. Content other
-    than the official one is named ``cifar10-<start of the fingerprint>``."""
+    """CIFAR-10 from the unpacked archive, or from copies of its batches in pickle's protocol 4;
+    UserError if a batch is missing, damaged, or has other images or labels."""
     return _assemble(_folder_files(path), str(path))
 
 
 def is_unpacked(path: Path) -> bool:
     """True if the folder has a file of the unpacked archive."""
-    return any((path / name).is_file() for name in _FILES)
+    return any((path / name).is_file() for name in _BATCHES)
 
 
 def _downloaded() -> Path:
@@ -104,90 +100,56 @@ def _archive_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _folder_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    for name in _FILES:
+    for name in _BATCHES:
         if (path / name).is_file():
             with open(path / name, "rb") as file:
                 yield name, file
 
 
 def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> LabelledData:
-    contents = {}
+    batches = {}
     for name, file in files:
-        if name in _FILES:
+        if name in _BATCHES:
             try:
-                contents[name] = _content(name, file)
+                batches[name] = _batch(file, _BATCHES[name])
             except Exception as error:  # a damaged pickle can raise anything
                 raise UserError(
-                    f"CIFAR-10 in {place!r}: {name} cannot be read ({error}), expected as published"
+                    f"CIFAR-10 in {place!r}: {name} cannot be read ({one_line(error)}), expected "
+                    "the official file; give images of your own as a folder of images"
                 ) from error
-    missing = [name for name in _FILES if name not in contents]
-    if missing:
-        raise UserError(f"CIFAR-10 in {place!r}: {missing[0]} is missing, expected {_FILES}")
-    train_images, true_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
-    test_images, test_labels = contents[_TEST[0]]
-    data = clean_data(NAME, train_images, true_labels, test_images, test_labels, contents[_META])
-    fingerprint = data.fingerprint()
-    return data if fingerprint == FINGERPRINT else replace(data, name=f"{NAME}-{fingerprint[:8]}")
+    if missing := _BATCHES.keys() - batches:
+        raise UserError(f"CIFAR-10 in {place!r}: {min(missing)} is missing, expected all batches")
+    images, labels = zip(*(batches[name] for name in _BATCHES), strict=True)
+    train = np.concatenate(images[:-1]), np.concatenate(labels[:-1])
+    return clean_data(NAME, *train, images[-1], labels[-1], CLASSES)
 
 
-def _content(name: str, file: IO[bytes]) -> tuple:
-    """Class names from the file that has them; images (n, h, w, c) and labels from the others."""
-    raw = file.read(1 << (16 if name == _META else 26))  # twice what an official one has, and more
-    tuples = 0
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(raw)):
-        tuples += opcode.name.startswith("TUPLE")
-        if not _INSTRUCTIONS.fullmatch(opcode.name) or number > _MOST or tuples > _MOST_TUPLES:
-            raise ValueError(f"instruction {number:,} is {opcode.name}")
-        # Room is made for as many objects; a dictionary looks for long numbers one by one.
-        limit = len(raw) if opcode.name.endswith("PUT") else 1 << 63
-        if type(argument) is int and argument > limit:
-            raise ValueError(f"it cannot have {argument:,} objects")
-    unpickled = RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
-    content = {text_of(key): value for key, value in unpickled.items()}
-    if name == _META:
-        names = tuple(map(text_of, content["label_names"]))
-        if not all(map(is_utf8, names)):
-            raise ValueError("class names that are not UTF-8")
-        return names
-    labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
-    planes = np.frombuffer(bytes_of(content["data"]), np.uint8)
-    return np.ascontiguousarray(planes.reshape(len(labels), *_SHAPE).transpose(0, 2, 3, 1)), labels
+def _batch(file: IO[bytes], md5: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, h, w, c) and labels of a batch; any exception for a damaged one, ValueError for
+    another batch than the one with this MD5."""
+    content = _Unpickler(file, encoding="latin-1").load()
+    *_, values = content["data"].state
+    values = values.encode("latin-1") if isinstance(values, str) else values
+    labels = np.array(content["labels"], np.uint8)
+    planes = np.frombuffer(values, np.uint8).reshape(len(labels), *_SHAPE)
+    binary = np.column_stack([labels, planes.reshape(len(labels), -1)])
+    if (found := hashlib.md5(binary).hexdigest()) != md5:
+        raise ValueError(f"images and labels with md5 {found}, not {md5}")
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels.astype(np.int32)
 
 
-def bytes_of(array: ArrayCall) -> bytes:
-    """Bytes of a pickled array. Raises ValueError if they are not stored row by row."""
-    match array.arguments:
-        case ((1, _, _, False, values),) | (values, _, _, "C"):  # a state, or protocol 5's buffer
-            return text_of(values).encode("latin-1")
-    raise ValueError("its values are not stored row by row")
+class _Call:
+    """Stands for whatever a pickle calls to make an object, such as an array; keeps its state."""
+
+    def __init__(self, *arguments: object) -> None:
+        pass
+
+    def __setstate__(self, state: tuple) -> None:
+        self.state = state
 
 
-def text_of(value: str | bytes | ArrayCall) -> str:
-    """Text of a string or of Latin-1 bytes, also of bytes pickled for Python 2 by `encode`."""
-    text, _ = value.arguments if isinstance(value, ArrayCall) else (value, None)
-    return text if isinstance(text, str) else text.decode("latin-1")
+class _Unpickler(pickle.Unpickler):
+    """Builds dicts, lists, strings and numbers; imports and calls nothing that a pickle names."""
 
-
-class ArrayCall:
-    """Substitute for the functions that build arrays from a pickle; keeps their arguments. NumPy's
-    own would trust these: pointers to objects, or an array larger than the memory."""
-
-    def __init__(self, *arguments: Any) -> None:
-        self.arguments = arguments
-
-    __setstate__ = __init__
-
-
-class RestrictedUnpickler(pickle.Unpickler):
-    """Builds dicts, lists, strings and numbers, and keeps the arguments of arrays."""
-
-    _array_functions = {
-        *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),
-        *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
-        *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
-    }
-
-    def find_class(self, module: str, name: str) -> type[ArrayCall]:
-        if (module, name) not in self._array_functions:
-            raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
-        return ArrayCall
+    def find_class(self, module: str, name: str) -> type[_Call]:
+        return _Call

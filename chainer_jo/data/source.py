@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable
@@ -35,8 +34,7 @@ def find(spec: str) -> Source:
     """Source for a name in `BY_NAME` ('cifar10' is downloaded when loaded) or for a path.
 
     'cifar10-jpeg' is a name, too, if nothing has to be loaded. A folder or tar of images is named
-    after its file name, without endings. Only CIFAR-10's unpacked folder is read whole, to tell the
-    official images from others.
+    after its file name, without endings.
 
     Raises UserError if there is no such name or path, or for a path of another kind.
     """
@@ -63,18 +61,10 @@ def _expected() -> str:
 def _in_folder(path: Path) -> Source:
     for folder in (path, path / cifar10.FOLDER):
         if cifar10.is_unpacked(folder):
-            return _unpacked(folder)
+            return Source(cifar10.NAME, partial(cifar10.load_folder, folder))
     if any((path / part).is_dir() for part in image_folder.PARTS):
         return _images(path, path.name)
     raise UserError(f"data {str(path)!r}: an unknown folder, expected {_expected()}")
-
-
-def _unpacked(folder: Path) -> Source:
-    load = partial(cifar10.load_folder, folder)
-    if (name := load().name) != cifar10.NAME:
-        note = "%s: not the official CIFAR-10, or damaged; its results are called %s"
-        logging.getLogger(__name__).warning(note, folder, name)
-    return Source(name, load)
 
 
 def _in_archive(path: Path) -> Source:
