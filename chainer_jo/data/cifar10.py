@@ -133,7 +133,7 @@ def _batch(file: IO[bytes], md5: str) -> tuple[np.ndarray, np.ndarray]:
     labels = np.array(content["labels"], np.uint8)
     planes = np.frombuffer(values, np.uint8).reshape(len(labels), *_SHAPE)
     binary = np.column_stack([labels, planes.reshape(len(labels), -1)])
-    if (found := hashlib.md5(binary).hexdigest()) != md5:
+    if (found := hashlib.md5(binary.tobytes()).hexdigest()) != md5:
         raise ValueError(f"images and labels with md5 {found}, not {md5}")
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels.astype(np.int32)
 
