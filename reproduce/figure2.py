@@ -27,7 +27,9 @@ def figure(study: Study) -> Figure:
     used = ", ".join(f"{rate:g}" for rate in rates)
     conditions = f"symmetric noise r = {used}; the paper states no noise rate"
     caption = f"{CAPTION}; {trained_on(study)}."
-    return Figure(2, caption, "test", curves, conditions, study=study, moving_means=True)
+    return Figure(
+        2, caption, "test", curves, conditions, study=study, moving_means=True, limits=(30, 80)
+    )
 
 
 if __name__ == "__main__":

@@ -23,13 +23,14 @@ def figure(study: Study) -> Figure:
             f"r={rate:g}",
             [study.plain("symmetric", rate, t, *schedule) for t in study.figure_trials()],
             keys={"noise_rate": rate},
-            level=noise_entropy(rate),
+            levels={noise_entropy(rate): study.epochs(SCHEDULE.drops[0])} if rate else {},
         )
         for rate in rates
     ]
     conditions = "symmetric noise; the paper states only r = 0.9"
     caption = f"{CAPTION}; {trained_on(study)}."
-    return Figure(3, caption, "cross_entropy", curves, conditions, study=study)
+    levels = "entropy of the noise"
+    return Figure(3, caption, "cross_entropy", curves, conditions, study=study, levels=levels)
 
 
 if __name__ == "__main__":

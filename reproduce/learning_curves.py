@@ -4,8 +4,9 @@ The paper prints best and last values only, so this figure has no counterpart th
 """
 
 from chainer_jo.reproduction.commands import main
-from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.presets import PAPER, Study
 from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.paper.tables import TABLE1
 from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
@@ -30,20 +31,28 @@ def figure(study: Study) -> Figure:
         panel = f"r={rate:g}" if len(rates) > 1 else ""
         trials = study.comparison_trials()
         joint = [study.joint("symmetric", rate, trial) for trial in trials]
+        plain = [study.baseline("cross_entropy", "symmetric", rate, t) for t in trials]
         shown = {
-            "cross entropy": [
-                study.baseline("cross_entropy", "symmetric", rate, t) for t in trials
-            ],
-            "joint, first step": [run.first_step for run in joint],
-            "joint, second step": joint,
+            "cross entropy": (plain, [("cross_entropy", "best"), ("cross_entropy", "last")]),
+            "joint, first step": ([run.first_step for run in joint], []),
+            "joint, second step": (joint, [("joint", "last")]),
         }
-        curves += [
-            Curve(f"{label}, {panel}" if panel else label, runs, panel=panel)
-            for label, runs in shown.items()
-        ]
+        epochs, _ = study.second_step_schedule()
+        for label, (runs, printed) in shown.items():
+            levels = {TABLE1.cells[*score, "test", rate]: epochs for score in printed}
+            curves.append(
+                Curve(
+                    f"{label}, {panel}" if panel else label,
+                    runs,
+                    panel=panel,
+                    levels=levels if study.preset is PAPER else {},
+                )
+            )
     used = ", ".join(f"{rate:g}" for rate in rates)
     conditions = f"symmetric noise r = {used}; the first step's learning rate is constant"
-    return LearningCurves(9, f"{CAPTION}; {trained_on(study)}.", "test", curves, conditions)
+    caption = f"{CAPTION}; {trained_on(study)}."
+    levels = "paper: best, last"
+    return LearningCurves(9, caption, "test", curves, conditions, study=study, levels=levels)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.reproduction.experiments.presets import HALF, Study
+from chainer_jo.reproduction.experiments.presets import HALF, PAPER, Study
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.curves import Curve, events_of
@@ -57,9 +57,9 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert by_epoch == {"1": ("20", "10"), "2": ("40", "20"), "3": ("40", "14.1421")}
     text = figure.text(store, SETTING)
     assert "40.0 ± 14.1" in text and "2 of 3" in text
-    assert "symmetric noise r = 0.5; means over 3 trials, standard deviation shaded." in text
+    assert "symmetric noise r = 0.5; means over 3 trials, thin lines: trials." in text
     uneven = replace(figure, curves=[*figure.curves, Curve("lr=0.02", runs[:1])])
-    assert "means over at most 3 trials, standard" in uneven.text(store, SETTING)
+    assert "means over at most 3 trials, thin" in uneven.text(store, SETTING)
 
 
 @pytest.mark.parametrize(("lengths", "state", "expected"), [
@@ -178,14 +178,17 @@ def test_events_are_of_all_curves_or_of_those_that_have_them():
     }  # fmt: skip
 
 
-def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch):
-    figure = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
-    axes, *_ = drawn(figure, store, monkeypatch)
-    places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts}
-    assert [*places] == [10, 18, 20]
-    assert places[10] == places[18] > places[20]
-    first_step = axes.lines[1].get_color()
-    assert [text.get_color() for text in axes.texts] == [plot.MUTED, first_step, plot.MUTED]
+def test_events_and_the_papers_numbers_are_in_the_legend(store, monkeypatch):
+    """The paper's numbers, at its own scale only, are dashed lines of the second step's length."""
+    build = importlib.import_module("learning_curves").figure
+    for preset, heights in ((PAPER, [85.0, 55.3, 89.8]), (HALF, [])):
+        figure = build(Study(preset, "cifar10-jpeg", 1))
+        axes, *_ = drawn(figure, store, monkeypatch)
+        names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+        assert {"lr/10", "updates start"} < {*names}
+        assert ("paper: best, last" in names) == bool(heights)
+        dashed = [lines.get_segments()[0].tolist() for lines in axes.collections]
+        assert dashed == [[[0, y], [120, y]] for y in heights]
 
 
 def test_learning_curves_have_a_panel_for_each_noise_rate(store, monkeypatch):
@@ -206,12 +209,8 @@ def test_the_entropy_of_the_noise_is_drawn_until_the_first_drop(store, monkeypat
         for run in curve.experiments:
             log(store, run, [0.01] * curve.length, key="cross_entropy")
     linear, small = drawn(figure, store, monkeypatch)
-    ends = [
-        lines.get_segments()[0].tolist()
-        for lines in linear.collections
-        if lines.get_linestyle()[0][1]
-    ]
-    assert len(ends) == 5 and not small.collections[6:]
+    ends = [lines.get_segments()[0].tolist() for lines in linear.collections]
+    assert len(ends) == 5 and not small.collections
     assert ends[-1] == [[0, pytest.approx(2.265, abs=1e-3)], [STUDY.epochs(200), ends[-1][1][1]]]
     assert (linear.get_yscale(), small.get_yscale()) == ("linear", "log")
 
@@ -227,6 +226,31 @@ def test_a_single_trial_has_moving_means(store, runs, monkeypatch):
     assert axes.lines[1].get_xdata().tolist() == [n + 1.5 for n in range(39)]
 
 
+def test_trials_are_thin_lines(store, runs, monkeypatch):
+    for run, value in zip(runs, (0.3, 0.4, 0.8), strict=True):
+        log(store, run, [value] * 3)
+    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "", limits=(10, 90))
+    (axes,) = drawn(figure, store, monkeypatch)
+    *trials, mean = axes.lines
+    assert [line.get_ydata()[-1] for line in trials] == [30, 40, 80]
+    assert mean.get_ydata()[-1] == pytest.approx(50)
+    assert all(line.get_linewidth() < mean.get_linewidth() for line in trials)
+    assert axes.get_ylim() == (10, 90)
+
+
+def test_the_kl_divergence_has_a_panel_of_its_own(store, monkeypatch):
+    """Figure 6, for the curves on updated labels, in the colours of their cross entropy."""
+    figure = figure_of(6)
+    for curve in figure.curves:
+        for run in curve.experiments:
+            epochs = [{"cross_entropy": 1.0, "classification": 0.5}] * curve.length
+            files.write_json(store.open(run) / "log.json", epochs)
+    linear, small, divergences = drawn(figure, store, monkeypatch)
+    means = [line for line in divergences.lines if line.get_marker() not in ("None", None)]
+    assert len(means) == 3 and "KL" in divergences.get_ylabel() and "KL" not in small.get_ylabel()
+    assert {line.get_color() for line in means} < {line.get_color() for line in linear.lines}
+
+
 def figure4_of(store, *ends):
     """Figure 4, whose rules end at these label accuracies."""
     figure, start = figure_of(4), STUDY.epochs(70)
@@ -237,16 +261,13 @@ def figure4_of(store, *ends):
 
 
 def test_the_highest_label_accuracies_are_magnified(store, monkeypatch):
-    """Two rules end within a point, the others far below; all are flat after the first update."""
-    figure = figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65)
-    whole, top = drawn(figure, store, monkeypatch)
-    assert [round(line.get_ydata()[-1], 1) for line in top.lines[:2]] == [95.0, 94.5]
-    for line, above in zip(top.lines[:2], whole.lines, strict=False):
-        assert line.get_color() == above.get_color()
+    """Two rules end within a point, the others far below."""
+    whole, top = drawn(figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65), store, monkeypatch)
+    ends = {line.get_color(): round(line.get_ydata()[-1], 1) for line in top.lines[:6]}
+    assert [*ends.values()] == [95.0, 94.5]
+    assert [*ends] == [*dict.fromkeys(line.get_color() for line in whole.lines)][:2]
     low, high = top.get_ylim()
     assert 90 < low < 94.5 and 95 < high < 98
-    start = STUDY.epochs(70)
-    assert start < whole.get_xlim()[1] < figure.curves[0].length
 
 
 def test_a_panel_that_would_not_magnify_is_left_out(store, monkeypatch):

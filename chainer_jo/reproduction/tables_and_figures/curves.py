@@ -27,7 +27,7 @@ LOG_ENTRIES = {
     "recovery": LogEntry("label accuracy (%)", 100.0, 1),
     "accuracy/noisy": LogEntry("noisy labels predicted (%)", 100.0, 1),
     "cross_entropy": LogEntry("training loss (nats)", 1.0, 3),
-    "classification": LogEntry("training loss (nats)", 1.0, 3),
+    "classification": LogEntry("KL divergence (nats)", 1.0, 3),
 }
 
 
@@ -40,7 +40,7 @@ class Curve:
     family : curves of one family share colour and marker, and differ in dashes.
     keys : identifies the curve for claims.
     panel : last part of the label of a curve that is drawn in a panel of its own.
-    level : noise entropy (nats), a dashed line until the first event.
+    levels : heights of dashed lines, and the epochs where they end.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Curve:
     family: str = ""
     keys: Mapping = field(default_factory=dict)
     panel: str = ""
-    level: float = 0.0
+    levels: Mapping[float, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -35,6 +35,8 @@ class Figure(TableOrFigure):
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : preset and images; with it, the page lists the paper's claims about the figure.
     moving_means : whether a single trial has the means over a twentieth of the epochs, too.
+    limits : numbers that the vertical axis contains in every preset.
+    levels : legend of the curves' dashed lines.
     """
 
     number: int
@@ -46,6 +48,8 @@ class Figure(TableOrFigure):
     missing: str = ""
     study: Study | None = None
     moving_means: bool = False
+    limits: Sequence[float] = ()
+    levels: str = ""
 
     kind = "figure"
 
@@ -78,7 +82,7 @@ class Figure(TableOrFigure):
         counts = {len(series.trials) for series in self.read(store)}
         trials = max(counts)
         most = "at most " if len(counts - {0}) > 1 else ""
-        several = f"means over {most}{trials} trials, standard deviation shaded"
+        several = f"means over {most}{trials} trials, thin lines: trials"
         clauses = [
             str(setting),
             self.conditions,
@@ -150,7 +154,17 @@ class Figure(TableOrFigure):
         title = f"{self.title}: {LOG_ENTRIES[self.key].axis.partition(' (')[0]}, {noise}"
         note = self.footnote(store, setting).replace(f"; {noise};", ";", 1)
         scale = self.study.preset.time_scale if self.study else 1.0
-        drawing = plot(title, self.key, series, divergences, note, scale, self.moving_means)
+        drawing = plot(
+            title,
+            self.key,
+            series,
+            divergences,
+            note,
+            time_scale=scale,
+            moving_means=self.moving_means,
+            limits=self.limits,
+            levels=self.levels,
+        )
         labelled = [(each.curve.label, each) for each in series]
         labelled += [(f"{each.curve.label}, KL", each) for each in divergences.values()]
         return {**drawing, ".csv": as_csv(self._rows(labelled, setting))}
