@@ -117,22 +117,8 @@ def cupy_as_chainer_knows_it() -> Iterator[None]:
                 sys.modules["cupy"] = real
 
 
-@contextmanager
-def known_dtype() -> Iterator[None]:
-    """Hides a CHAINER_DTYPE that Chainer refuses with a traceback during its import;
-    `command_line.exit_codes` refuses it in one line."""
-    dtype = os.environ.get("CHAINER_DTYPE")
-    if dtype not in (None, "float16", "float32", "float64", "mixed16"):
-        os.environ["CHAINER_DTYPE"] = "float32"
-    try:
-        yield
-    finally:
-        if dtype is not None:
-            os.environ["CHAINER_DTYPE"] = dtype
-
-
 class _ChainerFinder(MetaPathFinder):
-    """Has Chainer imported within `cupy_as_chainer_knows_it` and `known_dtype`."""
+    """Has Chainer imported within `cupy_as_chainer_knows_it`."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path, target) if name == "chainer" else None
@@ -140,13 +126,15 @@ class _ChainerFinder(MetaPathFinder):
             execute = loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:
-                with cupy_as_chainer_knows_it(), known_dtype():
+                with cupy_as_chainer_knows_it():
                     execute(module)
 
             vars(loader)["exec_module"] = exec_module
         return spec
 
 
+# Weights are float32 and --precision sets the type of the activations, whatever the shell says.
+os.environ.pop("CHAINER_DTYPE", None)
 supply_numpy_names()
 replace_environment_check()
 supply_pkg_resources()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import io
 import logging
 import os
@@ -100,13 +99,6 @@ def exit_codes(hint: Callable[[], str] = str) -> Iterator[None]:
     """
     try:
         with flushed_output():
-            if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
-                raise UserError(
-                    f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
-                    "--precision sets the type of the activations"
-                )
-            if (encoding := sys.getfilesystemencoding()) not in ("utf-8", "ascii"):
-                raise UserError(f"locale with {encoding}: expected UTF-8, or PYTHONUTF8=1 is set")
             yield
     except UserError as error:
         _end(2, f"error: {escaped(error)}", hint() if isinstance(error, Unfinished) else "")
@@ -114,12 +106,16 @@ def exit_codes(hint: Callable[[], str] = str) -> Iterator[None]:
         print_no_more()
         _end(1, "output closed by its reader" if hint() else "", hint())
     except OSError as error:
-        _end(2, f"error: {file_error(error)}")
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not str(error).startswith(_OF_THE_SYSTEM):
+        if error.errno is None:  # of no file and no call of the system
             raise
-        more = ", expected more memory, or less data" if isinstance(error, MemoryError) else ""
-        _end(2, f"error: {escaped(one_line(error))}{more}", hint())
+        if error.filename is not None:
+            _end(
+                2, f"error: file {str(error.filename)!r}: {error.strerror}, expected a usable file"
+            )
+        print_no_more()  # it may be standard output that is full
+        _end(2, f"error: {error.strerror}, expected free disk space, memory and processes")
+    except MemoryError as error:
+        _end(2, f"error: {one_line(error)}, expected more memory, or less data", hint())
     except KeyboardInterrupt:
         _end(130, "\ninterrupted" if hint() else "", hint())
 
@@ -133,16 +129,11 @@ def _end(code: int, line: str, hint: str = "") -> NoReturn:
 @contextlib.contextmanager
 def flushed_output() -> Iterator[None]:
     """Flushes standard output at the end, or raises BrokenPipeError; characters that the locale's
-    encoding lacks become question marks. Closed streams are replaced by the null device, and a
-    standard error or terminal that takes no more ends no work."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            number = os.open(os.devnull, os.O_RDWR)  # the stream's own number
-            os.set_inheritable(number, True)
-            setattr(sys, name, os.fdopen(number, mode, errors="replace"))
-    for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
-        unheard = stream and (name == "stderr" or stream.isatty())  # a terminal may go away
-        if stream and unheard and getattr(sys, name) is stream:
+    encoding lacks become question marks. A terminal that goes away, and a standard error that takes
+    no more, end no work."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is getattr(sys, f"__{name}__") and (name == "stderr" or stream.isatty()):
             raw = io.BufferedWriter(_DropOnError(stream.fileno(), "w", closefd=False))
             wrapper = io.TextIOWrapper(raw, stream.encoding, "backslashreplace", None, True)
             setattr(sys, name, wrapper)
@@ -158,7 +149,7 @@ def flushed_output() -> Iterator[None]:
 
 
 def print_safely(*words: object, **options: Any) -> None:
-    """`print`, `escaped` except for tabs and line ends."""
+    """Prints text with control characters `escaped`; tabs and line ends stay."""
     print(*(escaped(word, "\t\n") for word in words), **options)
 
 
@@ -174,28 +165,6 @@ class _DropOnError(io.FileIO):
         with contextlib.suppress(OSError):
             return super().write(data)
         return len(data)
-
-
-#: RuntimeErrors of Python's that a system or its files cause; any other is the program's.
-_OF_THE_SYSTEM = ("can't start new thread", "Symlink loop")
-#: Messages for errors that name no file, or a wrong one.
-_NAMELESS = {
-    errno.ENOENT: "working folder: {}, expected an existing folder",
-    errno.EMFILE: "open files: {}, expected a higher limit (ulimit -n)",
-    errno.ENOSPC: "output: {}, expected free disk space",
-    errno.ENOMEM: "memory: {}, expected more of it, or less data",
-}
-
-
-def file_error(error: OSError) -> str:
-    """Message that names the unusable file and the reason. Raises an error that is not a file's."""
-    if error.filename is not None and error.errno != errno.EMFILE:
-        return f"file {str(error.filename)!r}: {error.strerror}, expected a usable file"
-    if error.errno not in _NAMELESS:
-        raise error
-    if error.errno == errno.ENOSPC:
-        print_no_more()
-    return _NAMELESS[error.errno].format(error.strerror)
 
 
 def print_no_more() -> None:

@@ -144,6 +144,12 @@ def test_cupy_that_is_there_already_stays(tmp_path):
     run(NO_DRIVER, script, argument="", path=str(tmp_path))
 
 
+def test_weights_are_float32_whatever_the_shell_says():
+    script = "import chainer_jo, chainer; print(chainer.config.dtype)"
+    env = processes.environment(CHAINER_DTYPE="float16")
+    assert "float32" in processes.run([sys.executable, "-c", script], env=env).stdout
+
+
 def test_as_strided_which_reads_sctypes():
     x = chainer.Variable(np.arange(5, dtype="f"))
     y = F.as_strided(x, (4, 2), (1, 1), 0)

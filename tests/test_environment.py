@@ -1,4 +1,4 @@
-"""What a command finds around it: streams, limits, permissions, devices, terminals, -OO."""
+"""What a command finds around it: full disks, permissions, devices, terminals, -OO."""
 
 import contextlib
 import os
@@ -9,31 +9,18 @@ from pathlib import Path
 import numpy as np
 import processes
 import pytest
-from own_images import BY_FEATURES, SHORT, make, one_line, run
+from own_images import BY_FEATURES, make, one_line, run
 
 from chainer_jo import files
-from chainer_jo.data import cifar10_jpeg
 from chainer_jo.relabel.read import label_table
 
 CHAINER_JO = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()"]
 RELABEL = [*CHAINER_JO, "relabel"]
-#: The smallest table, which other processes compute.
-TABLE = [sys.executable, "-c", """\
-import pathlib, sys
-from script_runs import SMALL, run, table1
-from tiny import TINY
-from chainer_jo.reproduction.experiments.presets import PRESETS
-PRESETS["tiny"] = TINY
-sys.exit(run(table1, pathlib.Path(sys.argv[1]), *SMALL, "--jobs", "2"))
-"""]  # fmt: skip
-#: A shell's setting that holds for the command after it.
-SHELL = ["sh", "-c", '{}; exec "$@" {}', "sh"]
 
 
-def under(command, setting=":", streams="", code=0, **options):
-    """Runs a command in a shell after ``setting``, with ``streams`` redirected."""
-    shell = [*SHELL[:2], SHELL[2].format(setting, streams), SHELL[3]]
-    return processes.run([*shell, *command], code, **options)
+def under(command, streams, code=0, **options):
+    """Runs a command in a shell, with ``streams`` redirected."""
+    return processes.run(["sh", "-c", f'exec "$@" {streams}', "sh", *command], code, **options)
 
 
 @pytest.fixture(scope="module")
@@ -51,23 +38,13 @@ def by_features(data, out):
     return [*RELABEL, data / "labels.csv", *features, "--out", out]
 
 
-@pytest.mark.parametrize(
-    "streams", [">&-", "2>&-", "<&- >&- 2>&-", pytest.param("2>/dev/full", id="full")]
-)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
-def test_streams_that_take_nothing_end_no_work(streams, data, cached, tmp_path):
-    """A service has none, and a log's disk is full: what was computed would be lost."""
-    said = under(by_features(data, tmp_path), streams=streams, env=cached)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
+def test_a_full_disk_of_the_output_is_one_line_and_of_a_log_ends_no_work(data, cached, tmp_path):
+    (line,) = under([*RELABEL, "--help"], ">/dev/full", code=2).stderr.splitlines()
+    assert line.startswith("error: No space left on device, expected free disk space")
+    under(by_features(data, tmp_path), "2>/dev/full", env=cached)
     assert {"labels.csv", "report.html"} <= {path.name for path in tmp_path.iterdir()}
-    assert (not said.stdout) == (">&-" in streams.replace("2>&-", "")), "the other stream is there"
-    assert (not said.stderr) == ("2>" in streams)
-
-
-@pytest.mark.parametrize("words", [[], ["relabel", "--help"]])
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
-def test_help_on_a_full_disk_is_one_line(words):
-    (line,) = under([*CHAINER_JO, *words], streams=">/dev/full", code=2).stderr.splitlines()
-    assert line == "error: output: No space left on device, expected free disk space"
 
 
 def test_help_and_refused_flags_import_neither_chainer_nor_scipy_nor_matplotlib():
@@ -89,21 +66,6 @@ print("loaded:", *{"chainer", "scipy", "matplotlib"} & sys.modules.keys())
     assert loaded[:-1] == 8 * [[]] and "chainer" in loaded[-1]
 
 
-def test_closed_streams_are_none_of_the_processes_that_compute_either(tmp_path):
-    """Nor is a file of theirs what their numbers stand for."""
-    under([*TABLE, tmp_path], streams="<&- >&- 2>&-", env=processes.environment(processes.HERE))
-    assert list(tmp_path.glob("results/tiny/*.md"))
-
-
-def test_what_makes_data_works_without_streams_too(capsys):
-    """And says what is wrong by its exit code."""
-    with pytest.raises(SystemExit, match="^2$"):
-        cifar10_jpeg.main(["a", "b.tar"])
-    assert capsys.readouterr().err.splitlines()[-1].startswith("error: ")
-    command = [sys.executable, "-m", cifar10_jpeg.__name__, "a", "b.tar"]
-    assert under(command, streams=">&- 2>&-", code=2).stderr == ""
-
-
 @pytest.fixture
 def umask():
     """`os.umask`, as before at the end of the test."""
@@ -122,22 +84,6 @@ def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_pat
     with contextlib.suppress(ZeroDivisionError):
         files.write(path, lambda file: 1 / 0)
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and path.read_text() == "x"
-
-
-def test_too_few_open_files_are_one_line(tmp_path):
-    environment = processes.environment(processes.HERE)
-    said = under([*TABLE, tmp_path], "ulimit -n 16", code=2, env=environment).stderr.splitlines()
-    assert said[-1].startswith("error: ") and "Too many open files" in said[-1]
-    assert not any("Traceback" in line for line in said)
-
-
-def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    (tmp_path / "data").symlink_to(data)
-    command = [*RELABEL, "../data/labels.csv", "--out", "../out", *SHORT]
-    said = under(command, f"cd {gone}; rmdir {gone}", code=2).stderr
-    assert said == "error: working folder: No such file or directory, expected an existing folder\n"
 
 
 def test_no_program_needs_its_docstring():

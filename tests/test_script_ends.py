@@ -1,8 +1,6 @@
 """Ends of the scripts: interrupts, kills, output that nobody reads, and how to resume."""
 
-import errno
 import itertools
-import logging
 import os
 import pty
 import signal
@@ -106,46 +104,13 @@ def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
     assert shown.getvalue() == "1 ±\n"
 
 
-BAD = "a\x1b]0;mine\x07\x9b31m\x7f\r\nb"
-
-
-def test_names_give_a_terminal_no_orders(capsys, monkeypatch):
-    """Neither in notes nor in errors, results or progress."""
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    with pytest.raises(SystemExit), exit_codes():
-        with command_line.flushed_output():
-            logging.getLogger("chainer_jo").warning("%s: left out", BAD)
-        Progress(BAD, "images", 1).finish(1)
-        command_line.print_safely(BAD.replace("\n", ""))
-        raise UserError(f"{BAD} here")
-    shown = "".join(capsys.readouterr())
-    assert shown.count("a\\x1b]0;mine\\x07\\x9b31m\\x7f\\r") == 4
-    assert shown.count("\n") == 4 and not set(shown) & set("\x1b\x07\x9b\x7f\r")
-
-
-@pytest.mark.parametrize("error, words", [
-    (MemoryError(), "MemoryError, expected more memory"),
-    (MemoryError("Unable to\nallocate"), "Unable to allocate, expected more memory"),
-    (RuntimeError("can't start new thread"), "can't start new thread"),
-    (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory: Cannot allocate memory, expected"),
-])  # fmt: skip
-def test_too_little_memory_is_one_line(error, words, capsys):
-    with pytest.raises(SystemExit) as end, exit_codes():
-        raise error
-    line, rest = capsys.readouterr().err.split("\n")
-    assert line.startswith(f"error: {words}") and not rest and end.value.code == 2
+def test_too_little_memory_is_one_line(capsys):
+    with pytest.raises(SystemExit, match="2"), exit_codes():
+        raise MemoryError("Unable to\nallocate")
+    said = "error: Unable to allocate, expected more memory, or less data\n"
+    assert capsys.readouterr().err == said
     with pytest.raises(RuntimeError, match="the program's own"), exit_codes():
         raise RuntimeError("the program's own")
-
-
-def test_a_locale_without_utf_8_is_one_line(monkeypatch, capsys):
-    """Its names of files would be written as other letters."""
-    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
-    with pytest.raises(SystemExit), exit_codes():
-        raise AssertionError("nothing is done")
-    assert capsys.readouterr().err == (
-        "error: locale with iso8859-1: expected UTF-8, or PYTHONUTF8=1 is set\n"
-    )
 
 
 def test_a_terminal_that_goes_away_ends_no_work(tmp_path):
@@ -191,15 +156,6 @@ def test_make_names_the_versions_that_it_takes(number, code):
     command = ["make", "-n", "--always-make", f"GPU={number}", "setup"]
     said = processes.run(command, code, cwd=ROOT)
     assert code == 0 or f"GPU={number}: expected 12 or 13" in said.stderr
-
-
-@pytest.mark.parametrize("command, dtype", [("relabel", "x\x1b[31m"), ("predict", "")])
-def test_a_type_that_chainer_does_not_know_is_one_line(command, dtype):
-    environment = processes.environment(CHAINER_DTYPE=dtype)
-    words = [sys.executable, "-m", "chainer_jo", command, "x"]
-    said = processes.run(words, 2, env=environment).stderr
-    assert said.startswith("error: CHAINER_DTYPE ") and said.count("\n") == 1
-    assert "\x1b" not in said
 
 
 def _computing(folder, **options):
