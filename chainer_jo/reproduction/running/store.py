@@ -27,8 +27,6 @@ WEIGHTS, LABELS = "model.npz", "labels.npz"
 #: Checkpoint of an unfinished run, and all files that a run writes in its folder.
 SNAPSHOT = "snapshot.npz"
 _FILES = ("experiment.json", "result.json", "log.json", LABELS, WEIGHTS, SNAPSHOT)
-#: Bytes, far more than a packed run has: longer lines would fill the memory.
-LONGEST_LINE = 2**26
 DONE_AGAIN = "which has its run done again"
 _FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
 _AS_PACKED = "the file as it was packed"
@@ -356,7 +354,7 @@ def read_packed(root: Path) -> dict[str, dict]:
 def _read_packed(path: Path, changed: int) -> dict[str, dict]:
     runs = {}
     with files.expected(path, _AS_PACKED), files.opened(path) as file, lzma.open(file) as lines:
-        while line := lines.readline(LONGEST_LINE):
+        for line in lines:
             run = json.loads(line)
             run_id = run["result"]["id"]
             _check_description(run["experiment"], run_id)
