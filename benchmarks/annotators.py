@@ -21,8 +21,8 @@ from sklearn.base import BaseEstimator
 
 from chainer_jo import seeds
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge.label_errors import find_label_errors
-from chainer_jo.relabel.judge.label_noise import majority
+from chainer_jo.relabel.estimate.label_errors import find_label_errors
+from chainer_jo.relabel.estimate.label_noise import majority
 
 IMAGES = 10_000
 PEOPLE = "random1", "random2", "random3"
@@ -56,11 +56,11 @@ def dawid_skene(features: np.ndarray, votes: np.ndarray, seed: int) -> Verdict:
 
 def one_label(features: np.ndarray, votes: np.ndarray, seed: int) -> Verdict:
     given = majority(votes)
-    return verdict_of(find_label_errors(NETWORKS(features, given, seed), given))
+    return verdict_of(find_label_errors(given, NETWORKS(features, given, seed)))
 
 
 def all_labels(features: np.ndarray, votes: np.ndarray, seed: int) -> Verdict:
-    return verdict_of(find_label_errors(NETWORKS(features, majority(votes), seed), votes))
+    return verdict_of(find_label_errors(votes, NETWORKS(features, majority(votes), seed)))
 
 
 def crowdlab(votes: np.ndarray, probabilities: np.ndarray) -> Verdict:

@@ -27,9 +27,9 @@ import numpy as np  # noqa: E402
 from sklearn import datasets  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.relabel.judge import features as feature_vectors  # noqa: E402
-from chainer_jo.relabel.judge import training  # noqa: E402
-from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
+from chainer_jo.relabel.estimate import features as feature_vectors  # noqa: E402
+from chainer_jo.relabel.estimate import training  # noqa: E402
+from chainer_jo.relabel.estimate.features import FeatureSet  # noqa: E402
 from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 
 SETS = "iris", "wine", "breast_cancer", "digits"
@@ -66,7 +66,7 @@ def measure(features: np.ndarray, given: np.ndarray, true: np.ndarray, seed: int
         said = dimensions, 1 - dimensions
         with mock.patch.object(feature_vectors, "left_out_error", side_effect=said):
             data = FeatureSet(features, given)
-        errors = training.judge(data, given, classes, training.Recipe(), seed)
+        errors = training.estimate_errors(data, given, classes, training.Recipe(), seed)
         found[name] = {"right": float((errors.new == true).mean()), "doubt": bool(errors.doubt)}
     standardised = bool(FeatureSet(features, given).normalisation[1].ndim)
     return {**found, "chosen": list(SCALINGS)[standardised]}

@@ -26,7 +26,7 @@ from chainer_jo.command_line import exit_codes
 from chainer_jo.data import cifar10n, source
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
-from chainer_jo.relabel.judge.by_features import Axes
+from chainer_jo.relabel.by_features import Axes
 
 LABEL_SETS = "aggre", "random1", "worse"
 NETWORKS = SameNetworks()

@@ -51,12 +51,12 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 
 from chainer_jo.command_line import exit_codes  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.relabel.judge import training  # noqa: E402
-from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
-from chainer_jo.relabel.judge.folds import near_duplicates  # noqa: E402
-from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors  # noqa: E402
-from chainer_jo.relabel.judge.label_noise import majority  # noqa: E402
-from chainer_jo.relabel.judge.training import Recipe  # noqa: E402
+from chainer_jo.relabel.estimate import training  # noqa: E402
+from chainer_jo.relabel.estimate.features import FeatureSet  # noqa: E402
+from chainer_jo.relabel.estimate.folds import near_duplicates  # noqa: E402
+from chainer_jo.relabel.estimate.label_errors import LabelErrors, find_label_errors  # noqa: E402
+from chainer_jo.relabel.estimate.label_noise import majority  # noqa: E402
+from chainer_jo.relabel.estimate.training import Recipe  # noqa: E402
 from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 
 
@@ -75,11 +75,11 @@ def relabel(features: np.ndarray, given: np.ndarray, seed: int, **settings) -> V
     """The method, with near duplicates in one fold."""
     c = int(given.max()) + 1
     data = FeatureSet(features, given)
-    return verdict_of(training.judge(data, given, range(c), Recipe(**settings), seed))
+    return verdict_of(training.estimate_errors(data, given, range(c), Recipe(**settings), seed))
 
 
 def decision_with_regression(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-    return verdict_of(find_label_errors(crossed(scaled_regression(), features, given, seed), given))
+    return verdict_of(find_label_errors(given, crossed(scaled_regression(), features, given, seed)))
 
 
 def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
@@ -150,7 +150,7 @@ class SameNetworks:
         return self._probabilities
 
     def relabel(self, features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-        return verdict_of(find_label_errors(self(features, given, seed), given))
+        return verdict_of(find_label_errors(given, self(features, given, seed)))
 
     def cleanlab(self, rule: str) -> Callable[..., Verdict]:
         return lambda *what: _cleanlab(self(*what), what[1], rule)

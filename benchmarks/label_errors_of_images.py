@@ -29,7 +29,7 @@ from PIL import Image
 from chainer_jo.command_line import exit_codes
 from chainer_jo.data import digits, source
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge.by_features import Axes, ByFeatures
+from chainer_jo.relabel.by_features import Axes, ByFeatures
 from chainer_jo.relabel.read import image_features, label_table
 from chainer_jo.relabel.read.labelled_images import read_sets
 

@@ -33,8 +33,8 @@ from PIL import Image  # noqa: E402
 from chainer_jo.data import source  # noqa: E402
 from chainer_jo.devices import usable_cores  # noqa: E402
 from chainer_jo.method import noise  # noqa: E402
+from chainer_jo.relabel.outcome.outcome import choice_in_words  # noqa: E402
 from chainer_jo.relabel.read import label_table  # noqa: E402
-from chainer_jo.relabel.show.outcome import choice_in_words  # noqa: E402
 from chainer_jo.relabel.write.results_folder import MADE  # noqa: E402
 from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 

@@ -32,8 +32,8 @@ def work(flags):
     images, store = read_sets(flags.data).train, RunStore(flags.out)
     names, settings = np.array(images.class_names), Settings(flags.device)
     pixels = np.stack([decode(file, flags.side, flags.side) for file in images.files()])
-    labelled = Labelled(pixels, images.labels, np.full_like(images.labels, UNKNOWN))
-    rows, held_out = split(images.labels, len(names), np.random.default_rng(0))
+    labelled = Labelled(pixels, images.given, np.full_like(images.given, UNKNOWN))
+    rows, held_out = split(images.given, len(names), np.random.default_rng(0))
     sets = labelled.take(rows), labelled.take(held_out)  # both have noisy labels
     data = LabelledData("own", images.class_names, *sets, None)
     preset = replace(PAPER, time_scale=flags.epochs / 200, real_noise=PARAMETERS)

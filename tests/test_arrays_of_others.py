@@ -12,15 +12,16 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.pseudo_labels import read_features
 from chainer_jo.method.resnet50 import load_resnet50
-from chainer_jo.relabel.judge.features import FeatureNetwork
+from chainer_jo.relabel.estimate.features import FeatureNetwork
+from chainer_jo.relabel.outcome.trained_network import TrainedNetwork
 from chainer_jo.relabel.read.feature_table import read_arrays
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
+from chainer_jo.relabel.write import network_file
 
 DOORS = {
     "features": lambda path: read_arrays(path, "features"),
     "pseudo labels": lambda path: read_features(path, digits.load()),
     "weights": load_resnet50,
-    "network": lambda path: TrainedNetwork.load(path.parent),
+    "network": lambda path: network_file.load(path.parent),
 }
 
 
@@ -102,17 +103,17 @@ LOOK = {"mean": np.zeros(12, "f4"), "scale": np.ones((), "f4")}
 )  # fmt: skip
 def test_a_network_of_others_is_checked_before_it_is_built(about, look, tmp_path):
     weights = serializers.npz.serialize(FeatureNetwork(12, 2, 4))
-    TrainedNetwork(ABOUT, weights, LOOK).save(tmp_path)
-    assert TrainedNetwork.load(tmp_path).of_features(np.zeros((3, 12), "f4")).shape == (3, 2)
+    network_file.save(TrainedNetwork(ABOUT, weights, LOOK), tmp_path)
+    assert network_file.load(tmp_path).of_features(np.zeros((3, 12), "f4")).shape == (3, 2)
     arrays = dict(np.load(tmp_path / "model.npz"))
     arrays |= {f"normalisation/{name}": value for name, value in look.items()}
     np.savez(tmp_path / "model.npz", **arrays | {"about": json.dumps(ABOUT | about)})
     with pytest.raises(UserError, match="damaged .* expected the folder"):
-        TrainedNetwork.load(tmp_path)
+        network_file.load(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "null", '{"classes": ["a"]}', "{"])
 def test_a_network_without_a_description_is_one_line(text, tmp_path):
     np.savez(tmp_path / "model.npz", **{"about": text, "weights/W": np.ones(1)})
     with pytest.raises(UserError, match="damaged .* expected the folder"):
-        TrainedNetwork.load(tmp_path)
+        network_file.load(tmp_path)

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge.label_errors import LabelErrors
+from chainer_jo.relabel.estimate.label_errors import LabelErrors
+from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.read.labelled_images import read_sets
 from chainer_jo.relabel.write import corrected_set
-from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -39,14 +39,14 @@ def source(tmp_path):
 def labels(sets, **new):
     """One-hot, the labels as given but for those paths."""
     images = sets.train
-    classes = images.labels.copy()
+    classes = images.given.copy()
     for i, path in enumerate(images.paths):
         if path in new:
             classes[i] = images.class_names.index(new[path])
     sure = np.eye(len(images.class_names))
-    wrong = classes != images.labels
+    wrong = classes != images.given
     errors = LabelErrors(
-        images.class_names, images.labels, sure[classes], sure[classes], wrong, sure
+        images.class_names, images.given, sure[classes], sure[classes], wrong, sure
     )
     return CorrectedLabels(images, errors)
 

@@ -19,7 +19,7 @@ from chainer_jo.engine.functions import (
 )
 from chainer_jo.engine.interface import EPS
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.relabel.judge.features import FeatureNetwork
+from chainer_jo.relabel.estimate.features import FeatureNetwork
 
 # n, c, h, w, out channels, kernel, stride, pad
 CONVOLUTIONS = [

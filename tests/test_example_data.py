@@ -21,7 +21,7 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
     images = read_sets(str(tmp_path / "a" / "digits" / "labels.csv")).train
     true = labels_of(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)
     assert len(images) == 1797 and images.class_names == tuple("0123456789")
-    assert (images.labels != true).sum() == wrong
+    assert (images.given != true).sum() == wrong
     assert wrong / len(images) == pytest.approx(0.3, abs=0.01)
     pixels = np.stack([decode(file, 8, 8) for file in images.files()])
     assert 0 < pixels.mean() < 255

@@ -9,8 +9,9 @@ from chainer import serializers
 from sklearn.datasets import load_wine
 
 from chainer_jo.relabel import RelabelClassifier, relabel
-from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
+from chainer_jo.relabel.estimate.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
+from chainer_jo.relabel.outcome.trained_network import TrainedNetwork
+from chainer_jo.relabel.write import network_file
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +104,8 @@ def test_a_network_file_has_one_scale_or_one_for_each_column(wine, tmp_path):
     before = mean.astype(np.float32), np.float32(300)  # as files have it that were written before
     for look in ((mean, scale), before):
         normalisation = dict(zip(("mean", "scale"), look, strict=True))
-        TrainedNetwork(about, weights, normalisation).save(tmp_path)
-        found = TrainedNetwork.load(tmp_path).of_features(features)
+        network_file.save(TrainedNetwork(about, weights, normalisation), tmp_path)
+        found = network_file.load(tmp_path).of_features(features)
         inputs = ((features.astype(look[0].dtype) - look[0]) / look[1]).astype(np.float32)
         again = TrainedNetwork(about, weights, {"mean": 0 * mean, "scale": scale**0})
         np.testing.assert_array_equal(found, again.of_features(inputs))

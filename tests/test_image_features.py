@@ -17,12 +17,13 @@ from PIL import Image
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.judge import by_features, training
-from chainer_jo.relabel.judge.features import FeatureInput
+from chainer_jo.relabel import by_features
+from chainer_jo.relabel.estimate import training
+from chainer_jo.relabel.estimate.features import FeatureInput
 from chainer_jo.relabel.read import image_features, lite0
 from chainer_jo.relabel.read.feature_table import read_features
 from chainer_jo.relabel.read.labelled_images import read_sets
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
+from chainer_jo.relabel.write import network_file
 
 needs_weights = pytest.mark.skipif(
     lite0.installed() is None, reason=f"needs the package {lite0.PACKAGE}"
@@ -227,7 +228,7 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
     worse = {"builtin": "pixels", "pixels": "builtin"}[better]
     both = {worse: noise, better: lambda side: image_features.pixels(8)}
     for name, extractor in both.items():
-        monkeypatch.setitem(image_features.BY_NAME, name, extractor)
+        monkeypatch.setitem(image_features.EXTRACTORS, name, extractor)
     monkeypatch.setattr(lite0, "load_weights", dict)
     monkeypatch.setattr(lite0, "installed", lambda: tmp_path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 0
@@ -238,7 +239,7 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
     assert f"{100 * shares['pixels (8 x 8)']:.1f} %" in said
     assert said.removeprefix("features: ") in (out / "report.html").read_text(encoding="utf-8")
     assert content(out / "report.html")["rows"]
-    assert TrainedNetwork.load(out).about["seen"] == {"by": "pixels", "side": 8}
+    assert network_file.load(out).about["seen"] == {"by": "pixels", "side": 8}
     monkeypatch.undo()
     assert run("predict", out, data / "images") == 0
     found = csv.DictReader(capsys.readouterr().out.splitlines())
@@ -260,8 +261,8 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     model = training.second_step(data, one_hot, recipe, 0)
     expected = training.predict(model, FeatureInput(projected, *data.normalisation))
     candidate = by_features.Candidate(data, {}, image_features.pixels(10), axes)
-    candidate.network(one_hot, ("a", "b"), recipe, 0).save(tmp_path)
-    found = TrainedNetwork.load(tmp_path).of_features(features)
+    network_file.save(candidate.network(one_hot, ("a", "b"), recipe, 0), tmp_path)
+    found = network_file.load(tmp_path).of_features(features)
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 

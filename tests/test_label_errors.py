@@ -7,17 +7,17 @@ import pytest
 
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
-from chainer_jo.relabel.judge import label_noise, training
-from chainer_jo.relabel.judge.features import FeatureSet
-from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates
-from chainer_jo.relabel.judge.label_errors import (
+from chainer_jo.relabel.estimate import label_noise, training
+from chainer_jo.relabel.estimate.features import FeatureSet
+from chainer_jo.relabel.estimate.folds import _near_pairs, folds, near_duplicates
+from chainer_jo.relabel.estimate.label_errors import (
     COLUMNS,
     LabelErrors,
     best_threshold,
     find_label_errors,
 )
-from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, prior_of
-from chainer_jo.relabel.judge.training import Recipe
+from chainer_jo.relabel.estimate.posterior_labels import PosteriorLabels, prior_of
+from chainer_jo.relabel.estimate.training import Recipe
 
 C = 4
 PAIRS = {0: 1, 2: 3}
@@ -46,7 +46,7 @@ def noisy(n=1200, kind="asymmetric", rate=0.4, spread=0.6):
 
 
 def errors_of(data, given, recipe=None):
-    return find_label_errors(training.out_of_fold(data, given, C, recipe or Recipe(), 0), given)
+    return find_label_errors(given, training.out_of_fold(data, given, C, recipe or Recipe(), 0))
 
 
 def f1(called, bad):
@@ -164,7 +164,7 @@ def judged(images, wrong_by_class):
 
 def test_the_columns_of_the_table_are_computed_once():
     """The report asks for the numbers of one image at a time."""
-    errors = find_label_errors(judged([150] * 2, [0, 0.08]).predicted, np.arange(300) % 2)
+    errors = find_label_errors(np.arange(300) % 2, judged([150] * 2, [0, 0.08]).predicted)
     for name in COLUMNS:
         assert getattr(errors, name) is getattr(errors, name), name
 
@@ -263,7 +263,7 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     fold = folds(given, 3, 0, groups)
     assert len(set(fold[[7, 100, 500]])) == len(set(fold[[8, 300]])) == 1
     assert np.ptp(np.bincount(fold)) <= 4
-    errors = training.judge(
+    errors = training.estimate_errors(
         FeatureSet(features, given), given, "abcd", Recipe(epochs=2, warmup_epochs=1), 0
     )
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
@@ -305,7 +305,7 @@ def test_training_that_diverges_is_said():
     with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, .* a smaller"):
         training.second_step(data, np.eye(C, dtype=np.float32)[true], wild, 0)
     with pytest.raises(UserError, match="diverged with .*, alpha 1e[+]09 and beta 0.8, expected"):
-        training.judge(data, true, "abcd", Recipe(alpha=1e9), 0)
+        training.estimate_errors(data, true, "abcd", Recipe(alpha=1e9), 0)
 
 
 def test_folds_divide_every_class():

@@ -5,7 +5,7 @@ import pytest
 from test_label_errors import PAIRS, C, given_labels
 
 from chainer_jo.method import noise
-from chainer_jo.relabel.judge import label_noise
+from chainer_jo.relabel.estimate import label_noise
 
 N = 6000
 

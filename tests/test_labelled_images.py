@@ -40,7 +40,7 @@ def test_class_folders(folders):
     sets = read_sets(str(folders))
     assert sets.train.class_names == ("cat 9", "cat 10")
     assert list(sets.train.paths) == ["cat 10/a.webp", "cat 9/a é.png", "cat 9/more/b.JPG"]
-    assert sets.train.labels.dtype == np.int32 and sets.train.labels.tolist() == [1, 0, 0]
+    assert sets.train.given.dtype == np.int32 and sets.train.given.tolist() == [1, 0, 0]
     assert sets.train.columns == {} and sets.train.lines == []
     assert sets.held_out == {}
     assert all(map(os.path.isfile, sets.train.files()))
@@ -66,7 +66,7 @@ def test_table(table):
     sets = read_sets(str(table))
     assert sets.train.class_names == ("cat 9", "cat 10")
     assert list(sets.train.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
-    assert sets.train.labels.tolist() == [0, 0, 1]
+    assert sets.train.given.tolist() == [0, 0, 1]
     assert sets.train.columns == {"worker": ["x", "y", "z"]}
     assert sets.train.show(2) == "'c, d.webp' (line 4)"
     assert all(map(os.path.isfile, sets.train.files()))
@@ -90,10 +90,10 @@ def test_parts_of_a_folder(folders, tmp_path, name):
 def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):
     test = read_sets(str(folders), test=str(table)).held_out["test"]
     assert test.class_names == ("cat 9", "cat 10")
-    assert test.labels.tolist() == [0, 0, 1]
+    assert test.given.tolist() == [0, 0, 1]
     assert list(test.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
     (again,) = read_sets(str(table), validation=str(folders)).held_out.items()
-    assert again[0] == "validation" and again[1].labels.tolist() == [1, 0, 0]
+    assert again[0] == "validation" and again[1].given.tolist() == [1, 0, 0]
 
 
 def test_given_sets_take_the_place_of_parts(table, tmp_path):

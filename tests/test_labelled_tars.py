@@ -35,7 +35,7 @@ def test_tar_of_class_folders(folders, tmp_path, mode, top):
     sets = read_sets(str(path))
     expected = read_sets(str(folders)).train
     assert list(sets.train.paths) == list(expected.paths)
-    assert sets.train.labels.tolist() == expected.labels.tolist()
+    assert sets.train.given.tolist() == expected.given.tolist()
     assert all(map(os.path.isfile, sets.train.files()))
 
 

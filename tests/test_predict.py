@@ -75,19 +75,3 @@ def test_predict_without_a_network(content, tmp_path, capsys):
     assert run("predict", tmp_path / "nowhere", "image.png") == 2
     line = one_line(capsys)
     assert "nowhere': no such folder, expected" in line and line.count("nowhere") == 1
-
-
-def test_a_network_with_the_names_of_earlier_versions_is_read(
-    by_features, own_set, tmp_path, capsys
-):
-    words = "--features", own_set / "features.npz"
-    assert run("predict", by_features, *words) == 0
-    expected = capsys.readouterr().out
-    with np.load(by_features / "model.npz") as archive:
-        arrays = dict(archive)
-    before = {"weights/": "0/weights/", "normalisation/": "0/look/"}
-    for now, then in before.items():
-        arrays = {name.replace(now, then): array for name, array in arrays.items()}
-    np.savez(tmp_path / "model.npz", **arrays)
-    assert run("predict", tmp_path, *words) == 0
-    assert capsys.readouterr().out == expected

@@ -8,9 +8,9 @@ import own_images
 import pytest
 from own_images import DARK, LIGHT, ODD, content, make, one_line, read, relabel, run
 
+from chainer_jo.relabel.outcome.trained_network import TrainedNetwork
 from chainer_jo.relabel.show import report
-from chainer_jo.relabel.write.corrected_labels import COLUMNS
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
+from chainer_jo.relabel.write.label_files import COLUMNS
 
 pytestmark = pytest.mark.usefixtures("own_set")
 

@@ -4,15 +4,16 @@ drawn at random, and that new labels may be worse."""
 import numpy as np
 import pytest
 
-from chainer_jo.relabel.judge.label_errors import LabelErrors
-from chainer_jo.relabel.show.outcome import Accuracy, doubt, sampling_interval
-from chainer_jo.relabel.write.corrected_labels import (
+from chainer_jo.relabel.estimate.label_errors import LabelErrors
+from chainer_jo.relabel.outcome.corrected_labels import (
     AuditResult,
     CorrectedLabels,
     Scores,
     Z,
-    drawn_to_judge,
+    drawn_for_review,
 )
+from chainer_jo.relabel.outcome.outcome import Accuracy, doubt
+from chainer_jo.relabel.show.summary import sampling_interval
 
 
 @pytest.fixture
@@ -43,12 +44,12 @@ def test_labels_are_taken_that_are_more_probable_than_asked_for(least, changed, 
 
 
 def test_each_image_is_drawn_as_often_and_none_twice():
-    counts = sum(np.bincount(drawn_to_judge(5, 20, seed), minlength=20) for seed in range(2000))
+    counts = sum(np.bincount(drawn_for_review(5, 20, seed), minlength=20) for seed in range(2000))
     assert counts.sum() == 10_000 and abs(counts - 500).max() < 5 * np.sqrt(500)
-    assert len(set(drawn_to_judge(19, 20, 0).tolist())) == 19
-    np.testing.assert_array_equal(drawn_to_judge(5, 20, 3), drawn_to_judge(5, 20, 3))
-    assert drawn_to_judge(50, 20, 0).tolist() == list(range(20))
-    assert len(drawn_to_judge(0, 20, 0)) == 0
+    assert len(set(drawn_for_review(19, 20, 0).tolist())) == 19
+    np.testing.assert_array_equal(drawn_for_review(5, 20, 3), drawn_for_review(5, 20, 3))
+    assert drawn_for_review(50, 20, 0).tolist() == list(range(20))
+    assert len(drawn_for_review(0, 20, 0)) == 0
 
 
 def drawn_labels(share, spread, truth, n=4000):
@@ -68,7 +69,7 @@ def test_nineteen_of_twenty_audits_hold_the_share(share, spread, truth, images):
     p, wrong = drawn_labels(share, spread, truth)
     held, shares = 0, []
     for seed in range(500):
-        rows = drawn_to_judge(images, len(p), seed)
+        rows = drawn_for_review(images, len(p), seed)
         audit = AuditResult(wrong[rows], p[rows], p.mean())
         low, high = audit.interval
         held += low <= wrong.mean() <= high
@@ -82,7 +83,7 @@ def test_probabilities_make_the_interval_narrower():
     p, wrong = drawn_labels(0.35, 0.9, lambda p: p)
     widths = []
     for seed in range(100):
-        rows = drawn_to_judge(50, len(p), seed)
+        rows = drawn_for_review(50, len(p), seed)
         audit, share = AuditResult(wrong[rows], p[rows], p.mean()), wrong[rows].mean()
         alone = 2 * Z * np.sqrt(share * (1 - share) / 50 + Z**2 / 1e4) / (1 + Z**2 / 50)
         widths.append(np.diff(audit.interval) / alone)

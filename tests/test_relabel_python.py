@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import chainer_jo.relabel
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
-from chainer_jo.relabel.judge import training
-from chainer_jo.relabel.judge.label_errors import COLUMNS
+from chainer_jo.relabel.estimate import training
+from chainer_jo.relabel.estimate.label_errors import COLUMNS
 
 DOCS = ROOT / "docs" / "own-data-reference.md"
 NAMES = np.array(["ant", "bee", "cat", "dog"])

@@ -12,7 +12,7 @@ from own_images import SHORT, make, one_line, read, relabel
 from own_images import by_features as features_of
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge import training
+from chainer_jo.relabel.estimate import training
 from chainer_jo.relabel.write.results_folder import LABELS, MADE, ResultsFolder
 
 pytestmark = pytest.mark.usefixtures("own_set")
@@ -32,15 +32,15 @@ def test_another_command_on_the_same_folder_with_other_labels(
 ):
     """Begun while this one trains, when nothing is there yet that tells whose folder it is."""
     out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
-    judge = training.judge
+    usual = training.estimate_errors
 
     def meanwhile(*arguments, **shown):
-        monkeypatch.setattr(training, "judge", judge)
+        monkeypatch.setattr(training, "estimate_errors", usual)
         assert relabel(other, out, *features_of(other)) == 0
         capsys.readouterr()
-        return judge(*arguments, **shown)
+        return usual(*arguments, **shown)
 
-    monkeypatch.setattr(training, "judge", meanwhile)
+    monkeypatch.setattr(training, "estimate_errors", meanwhile)
     assert relabel(own_set, out, *features_of(own_set)) == 2
     said = "data.json: another command has begun here with other images or labels"
     assert said in one_line(capsys)
@@ -52,7 +52,7 @@ def test_interrupted_by_features_it_begins_again(own_set, tmp_path, capsys, monk
     def interrupted(*_, **shown):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "judge", interrupted)
+    monkeypatch.setattr(training, "estimate_errors", interrupted)
     assert relabel(own_set, tmp_path / "out", *features_of(own_set)) == 130
     hint = "the same command starts again from the beginning"
     assert capsys.readouterr().err.strip() == f"interrupted; {hint}"

@@ -25,9 +25,9 @@ from chainer_jo.relabel.command import parse
 from chainer_jo.relabel.correction import deciding
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
-from chainer_jo.relabel.show.outcome import sampling_interval
+from chainer_jo.relabel.show.summary import sampling_interval
 from chainer_jo.relabel.write import corrected_set
-from chainer_jo.relabel.write.corrected_labels import renamed
+from chainer_jo.relabel.write.label_files import renamed
 from chainer_jo.relabel.write.results_folder import MADE, ResultsFolder
 
 

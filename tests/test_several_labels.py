@@ -8,7 +8,7 @@ from own_images import BY_FEATURES, DARK, LIGHT, content, make, one_line, read, 
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
-from chainer_jo.relabel.judge import label_noise
+from chainer_jo.relabel.estimate import label_noise
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
 

@@ -1,8 +1,14 @@
-"""Collected problems of an input, for one message."""
+"""Collected problems of an input, for one message; unusable numbers."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from chainer_jo.errors import UserError
+
+#: Largest usable magnitude of a number; see `unusable`.
+LARGEST = 1e14
+UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 class Problems:
@@ -36,3 +42,9 @@ class Problems:
         """Raises UserError with all problems in one line, which begins with `where`."""
         if self._counts:
             raise UserError(f"{where}: " + "; ".join(self.lines()))
+
+
+def unusable(numbers: np.ndarray) -> np.ndarray:
+    """Rows of (rows, columns) with numbers beyond `LARGEST` or not finite. The sum of squares of a
+    billion usable numbers is finite in float32."""
+    return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))

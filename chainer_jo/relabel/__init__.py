@@ -2,15 +2,18 @@
 
     from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
 
-Folders, in the order of what a user does; no other subpackage imports them:
+Folders, in the order of their use; each imports those before it, except that `estimate` imports
+nothing of `read`, and `show` nothing of `write`:
 
-read    images and noisy labels (class folders, tars, tables); features, given or computed
-judge   by features, out of fold, or by given probabilities; noise transition matrix T; label errors
-write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
-show    the outcome in the terminal, and report.html
+read      images and noisy labels (class folders, tars, tables); features, given or computed
+estimate  out-of-fold probabilities by features; noise transition matrix T; label errors
+outcome   corrected labels, the network trained on them, accuracies, the audit
+write     labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
+show      the outcome in the terminal, and report.html
 
-`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel, by
-`correction`), `predict`, `extract` (features) and `example` are its commands.
+`arrays` and `classifier` are the Python functions. `by_features` joins read, estimate and outcome.
+`cli` is the entry point; `command` (relabel, by `correction`), `predict`, `extract` (features) and
+`example` are its commands. No other subpackage imports `relabel`.
 """
 
 import importlib
@@ -18,7 +21,7 @@ from typing import Any
 
 #: Modules of the public names, imported on first use: Chainer takes a second.
 _PUBLIC = {
-    "LabelErrors": "judge.label_errors",
+    "LabelErrors": "estimate.label_errors",
     "RelabelClassifier": "classifier",
     "find_label_errors": "arrays",
     "relabel": "arrays",

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from chainer_jo.data.input_problems import LARGEST, unusable
 from chainer_jo.data.labelled_data import UNKNOWN, by_value
 from chainer_jo.errors import UserError, one_line
-from chainer_jo.relabel.judge import label_errors, label_noise
-from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors
-from chainer_jo.relabel.judge.settings import Recipe
+from chainer_jo.relabel.estimate import label_errors, label_noise
+from chainer_jo.relabel.estimate.label_errors import ClassNames, LabelErrors
+from chainer_jo.relabel.estimate.recipe import Recipe
 
-#: Largest usable magnitude of a number; see `unusable`.
-LARGEST = 1e14
 EXPECTED_NAMES = "expected class_names, the classes that the columns stand for"
-UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 def find_label_errors(
@@ -48,7 +46,7 @@ def find_label_errors(
         raise UserError("pred_probs: expected numbers from 0 on, at least one positive a row")
     given, present = _labels(labels, len(numbers))
     names = _names(class_names, column_names(pred_probs), given, numbers)
-    errors = label_errors.find_label_errors(numbers, _encoded(given, names, present), names)
+    errors = label_errors.find_label_errors(_encoded(given, names, present), numbers, names)
     return replace(errors, index=index)
 
 
@@ -72,17 +70,17 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     than two classes, too few rows, tables whose rows are not the same, settings that cannot be, or
     training that diverged.
     """
-    from chainer_jo.relabel.judge import training
+    from chainer_jo.relabel.estimate import training
 
     index = common_index(features, labels)
-    errors = training.judge(*training_arrays(features, labels), Recipe(**settings), seed)
+    errors = training.estimate_errors(*training_arrays(features, labels), Recipe(**settings), seed)
     return replace(errors, index=index)
 
 
 def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """The arguments of `relabel` as training takes them: a `FeatureSet`, labels int32 (n,) or
     (n, m), UNKNOWN (-1) in empty places, and the names of the classes."""
-    from chainer_jo.relabel.judge.features import FeatureSet
+    from chainer_jo.relabel.estimate.features import FeatureSet
 
     columns = column_names(features)
     named = isinstance(labels, tuple) and columns is not None and labels in columns.tolist()
@@ -159,12 +157,6 @@ def _or_nan(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return np.nan
-
-
-def unusable(numbers: np.ndarray) -> np.ndarray:
-    """Rows of (rows, columns) with numbers beyond `LARGEST` or not finite. The sum of squares of a
-    billion usable numbers is finite in float32."""
-    return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))
 
 
 def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

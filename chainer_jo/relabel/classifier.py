@@ -10,9 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from chainer_jo.relabel.arrays import check_masks, common_index, matrix, training_arrays
-from chainer_jo.relabel.judge import training
-from chainer_jo.relabel.judge.features import FeatureInput
-from chainer_jo.relabel.judge.label_noise import majority
+from chainer_jo.relabel.estimate import training
+from chainer_jo.relabel.estimate.features import FeatureInput
+from chainer_jo.relabel.estimate.label_noise import majority
 
 
 class RelabelClassifier(ClassifierMixin, BaseEstimator):
@@ -52,7 +52,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         data, given, classes = training_arrays(features, labels)
         check_classification_targets(classes[majority(given)])
         recipe = training.Recipe()
-        errors = training.judge(data, given, classes, recipe, self.seed)
+        errors = training.estimate_errors(data, given, classes, recipe, self.seed)
         soft = errors.probabilities.astype(np.float32)
         self._model = training.second_step(data, soft, recipe, self.seed)
         self._normalisation, self.classes_, self.errors_ = data.normalisation, classes, errors

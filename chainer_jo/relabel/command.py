@@ -12,7 +12,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.command_line import Parser, start
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge.settings import COMPUTED, LIMITS, Recipe, check_limits
+from chainer_jo.relabel.estimate.recipe import COMPUTED, LIMITS, Recipe, check_limits
 from chainer_jo.relabel.read.label_table import TableForm
 
 USAGE = "chainer-jo relabel DATA --out FOLDER [--apply DEST] [flags]"
@@ -80,7 +80,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "default: 0")  # fmt: skip
     add("--copy", action="store_true", help="with --apply: copy the images instead of linking them")
     add("--drop-unsure", action="store_true", help="with --apply: leave out images whose label was "
-        "judged wrong but not replaced")  # fmt: skip
+        "estimated to be wrong but not replaced")  # fmt: skip
     add("--despite-doubt", action="store_true", help="with --apply: write the set even if the "
         "result is in doubt")  # fmt: skip
     add = group("sets with correct labels")

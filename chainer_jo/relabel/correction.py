@@ -11,14 +11,21 @@ from chainer_jo.command_line import print_safely
 from chainer_jo.data.array_cache import cache
 from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
-from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
+from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
+from chainer_jo.relabel.estimate.recipe import COMPUTED, Recipe
+from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels, drawn_for_review
+from chainer_jo.relabel.outcome.outcome import Outcome
 from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
-from chainer_jo.relabel.show.outcome import Outcome, summary
-from chainer_jo.relabel.write import corrected_set
-from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
-from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
+from chainer_jo.relabel.show.summary import summary
+from chainer_jo.relabel.write import corrected_set, label_files, network_file
+from chainer_jo.relabel.write.results_folder import (
+    LABELS,
+    PICTURES,
+    REPORT,
+    SOFT_LABELS,
+    ResultsFolder,
+)
 
 
 def relabel(flags: argparse.Namespace) -> None:
@@ -49,7 +56,7 @@ def relabel(flags: argparse.Namespace) -> None:
     folder.bind(flags.apply)
     outcome = corrector.work()
     labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
-    drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
+    drawn = drawn_for_review(flags.audit, len(images), flags.seed)
     outcome = replace(outcome, labels=labels, audit=drawn)
     _write(flags, folder, outcome)
     if flags.apply:
@@ -101,10 +108,10 @@ def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
 def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
     """Writes the labels first: they took long, and the disk may be too full for the rest."""
     out, labels = flags.out, outcome.labels
-    folder.write_labels(labels.table(), outcome.choice)
-    labels.write_probabilities(out / SOFT_LABELS)
-    network = [outcome.network.save(out)] if outcome.network else []
-    page = report.write(outcome, flags.data, out, flags.command)
+    folder.write_labels(label_files.table(labels), outcome.choice)
+    label_files.write_probabilities(labels, out / SOFT_LABELS)
+    network = [network_file.save(outcome.network, out)] if outcome.network else []
+    page = report.write(outcome, flags.data, out / REPORT, out / PICTURES, flags.command)
     print_safely("", *summary(outcome), "", sep="\n")
     print_safely("written:", out / LABELS, out / SOFT_LABELS, *network, page)
 
@@ -113,7 +120,7 @@ def _apply(
     flags: argparse.Namespace, folder: ResultsFolder, sets: LabelledSets, outcome: Outcome
 ) -> None:
     labels = outcome.labels
-    by_the_method = flags.drop_unsure or (labels.changed & ~labels.judged).any()
+    by_the_method = flags.drop_unsure or (labels.changed & ~labels.reviewed).any()
     if outcome.doubt and by_the_method and not flags.despite_doubt:
         raise UserError(
             f"--apply {flags.apply}: not written because the new labels are in doubt (see above), "

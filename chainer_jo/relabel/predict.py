@@ -38,10 +38,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 def _predict(flags: argparse.Namespace) -> None:
     # They import Chainer, which help and refused flags do without.
     from chainer_jo.relabel.read.feature_table import read_arrays, usable
-    from chainer_jo.relabel.read.image_features import BY_NAME, compute
-    from chainer_jo.relabel.write.trained_network import TrainedNetwork
+    from chainer_jo.relabel.read.image_features import EXTRACTORS, compute
+    from chainer_jo.relabel.write import network_file
 
-    network = TrainedNetwork.load(flags.folder)
+    network = network_file.load(flags.folder)
     seen = network.about.get("seen")
     if (flags.features is None) == (seen is None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
@@ -62,7 +62,7 @@ def _predict(flags: argparse.Namespace) -> None:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
         assert seen
-        extractor = BY_NAME[seen["by"]](seen["side"])
+        extractor = EXTRACTORS[seen["by"]](seen["side"])
         features = compute(paths, extractor, show=lambda i: repr(paths[i]))
     probabilities = network.of_features(features)
     columns = {

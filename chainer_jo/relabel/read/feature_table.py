@@ -10,9 +10,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.input_problems import UNUSABLE, Problems, unusable
 from chainer_jo.errors import UserError, one_line
-from chainer_jo.relabel.arrays import UNUSABLE, unusable
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 

@@ -106,11 +106,11 @@ def resnet50(weights: str) -> Extractor:
 
 
 #: Extractors by the names that ``--features`` and ``model.npz`` have for them.
-BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
+EXTRACTORS: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
 
 
 def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
-    """Extractors of ``--features``: one of `BY_NAME`, or "auto", which is all that suit the images.
+    """Extractors of ``--features``: one of `EXTRACTORS`, or "auto" for all that suit the images.
     Raises UserError if no image can be opened, or the weights are needed and missing."""
     side = usual_size(images)
     sides = {"builtin": LITE0_SIDE, "pixels": min(side, PIXELS_SIDE)}
@@ -125,8 +125,8 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
         chosen = "pixels"
     if chosen != "pixels":
         lite0.load_weights()
-    names = [chosen] if chosen in BY_NAME else ["builtin"] + ["pixels"] * (side <= SMALL)
-    return [BY_NAME[name](sides[name]) for name in names]
+    names = [chosen] if chosen in EXTRACTORS else ["builtin"] + ["pixels"] * (side <= SMALL)
+    return [EXTRACTORS[name](sides[name]) for name in names]
 
 
 def usual_size(images: LabelledImages) -> int:

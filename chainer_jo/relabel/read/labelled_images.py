@@ -9,7 +9,6 @@ import stat
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from chainer_jo.data.source import TAR_ENDING
 from chainer_jo.data.tar_members import is_tar
 from chainer_jo.data.unpacked_tar import unpack
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge.label_noise import majority
 from chainer_jo.relabel.read import class_folders, label_table
 from chainer_jo.relabel.read.label_table import USUAL, LabelTable, TableForm
 
@@ -61,11 +59,6 @@ class LabelledImages:
     sizes: np.ndarray
     lines: list[int]
     label_columns: tuple[str, ...] = ()
-
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """The majority of the labels, int32 (n,)."""
-        return majority(self.given)
 
     def __len__(self) -> int:
         return len(self.paths)

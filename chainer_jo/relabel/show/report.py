@@ -23,16 +23,15 @@ from chainer_jo import __version__, files
 from chainer_jo.data import decoding
 from chainer_jo.devices import usable_cores
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.outcome.outcome import Outcome
 from chainer_jo.relabel.read.image_features import usual_size
-from chainer_jo.relabel.show.outcome import (
+from chainer_jo.relabel.show.summary import (
     WRONG_OR_MORE,
-    Outcome,
     given_labels,
     sampling_interval,
     tables,
 )
-from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
 from chainer_jo.text import percent
 
 #: Most groups of duplicates that are listed.
@@ -52,10 +51,11 @@ MAX_PNG_SIDE = 16
 NO_DOUBT = "<p>No doubt: no check found a reason why the new labels may be worse.</p>"
 
 
-def write(outcome: Outcome, name: str, out: Path, command: str) -> Path:
-    """Writes the page to a folder; returns its path. The page, which may be passed on, shows only
-    the last part of the data's path, ``name``; the ``command`` is printed at its end."""
-    labels, path = outcome.labels, out / REPORT
+def write(outcome: Outcome, name: str, path: Path, folder: Path, command: str) -> Path:
+    """Writes the page to a path, which it returns, and sheets of many pictures to a folder beside
+    it. The page, which may be passed on, shows only the last part of the data's path, ``name``; the
+    ``command`` is printed at its end."""
+    labels = outcome.labels
     listed = to_review(labels)
     rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
     content = _content(labels, rows, len(listed), outcome.audit)
@@ -64,7 +64,7 @@ def write(outcome: Outcome, name: str, out: Path, command: str) -> Path:
         side = side_for(len(rows), usual_size(labels.images))
     content |= {"cells": CELLS, "columns": COLUMNS, "side": side, "kind": kind_for(side)}
     pictures = sheets(labels.images.files(rows), side)
-    embedded, folder = "", path.with_name(PICTURES)
+    embedded = ""
     _remove_sheets(folder)
     if len(rows) > MOST_EMBEDDED:
         content["folder"] = folder.name
@@ -129,7 +129,7 @@ def _sections(outcome: Outcome) -> tuple[str, str]:
 
 
 def to_review(labels: CorrectedLabels) -> np.ndarray:
-    """Rows of images whose label was changed or judged wrong, by decreasing certainty."""
+    """Rows of images whose label was changed or is estimated wrong, the most certain first."""
     errors = labels.errors
     rows = np.flatnonzero(labels.changed | errors.changed | errors.wrong)
     return rows[np.argsort(errors.rank[rows])]

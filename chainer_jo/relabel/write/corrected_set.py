@@ -12,10 +12,11 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LABEL, PATH
 from chainer_jo.relabel.read.labelled_images import LabelledSets
-from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, renamed
+from chainer_jo.relabel.write.label_files import renamed
 
 
 def write(

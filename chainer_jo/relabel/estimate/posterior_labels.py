@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainer_jo.method.soft_labels import SoftLabels
-from chainer_jo.relabel.judge import label_noise
+from chainer_jo.relabel.estimate import label_noise
 
 #: Steps of EM in one update; the next update starts from the T of the last one.
 EM_STEPS = 5

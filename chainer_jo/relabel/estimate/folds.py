@@ -1,6 +1,6 @@
-"""Stratified folds: every image is judged by networks that were trained without it and without its
-duplicates, which are images whose features are nearly the same, such as copies in another size or
-quality.
+"""Stratified folds: every image is classified by networks that were trained without it and without
+its duplicates, which are images whose features are nearly the same, such as copies in another size
+or quality.
 
 Near duplicates, in the distances of features:
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainer_jo.data.labelled_data import UNKNOWN
-from chainer_jo.relabel.judge import label_noise
+from chainer_jo.relabel.estimate import label_noise
 from chainer_jo.text import percent
 
 #: The columns of `LabelErrors.table`, which are the first of ``labels.csv`` too.
@@ -37,7 +37,7 @@ ClassNames = Sequence[Any] | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """Verdicts on n given labels; classes are counted from 0.
+    """Estimated errors of n given labels; classes are counted from 0.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class LabelErrors:
     probabilities : p(true | x, given), float64 (n, c): new soft labels. All labels of an image
         count as evidence.
     predicted : p(true | x), float64 (n, c), before the given label counts as evidence.
-    wrong : bool (n,), given labels judged wrong, at the threshold of the highest expected F1. They
-        include more images than ``changed``: a label that is barely more probable than its
+    wrong : bool (n,), labels estimated to be wrong, by the threshold of the highest expected F1.
+        They include more images than ``changed``: a label that is barely more probable than its
         alternatives deserves a review, but no change.
     transition : T (c, c), the estimated p(given j | true k); of several columns of labels the
         common one.
@@ -176,12 +176,12 @@ class LabelErrors:
 
 
 def find_label_errors(
-    probabilities: np.ndarray,
     given: np.ndarray,
+    probabilities: np.ndarray,
     class_names: ClassNames | None = None,
     duplicates: Sequence[np.ndarray] = (),
 ) -> LabelErrors:
-    """Judges given labels, int (n,), or (n, m) with UNKNOWN (-1) in empty places, by Bayes' rule
+    """Errors of given labels, int (n,), or (n, m) with UNKNOWN (-1) in empty places, by Bayes' rule
     under a noise transition matrix estimated from them. Rows of the probabilities (n, c) count as
     shares; the network has not been trained on the labels. Others: see `LabelErrors`."""
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
@@ -207,7 +207,7 @@ def find_label_errors(
 
 def best_threshold(wrong: np.ndarray) -> float:
     """Threshold on the probabilities (n,) of being wrong that gives the highest expected F1; 1 if
-    no label can be wrong. The expected F1 of k labels that are judged wrong is about twice the sum
+    no label can be wrong. The expected F1 of k labels that are called wrong is about twice the sum
     of their probabilities over k plus the sum of all."""
     ordered = np.sort(wrong)[::-1]
     total = ordered.sum()

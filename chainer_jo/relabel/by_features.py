@@ -13,18 +13,19 @@ from threadpoolctl import threadpool_limits
 
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.judge import training
-from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
-from chainer_jo.relabel.judge.folds import check_enough
-from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
+from chainer_jo.relabel.estimate import training
+from chainer_jo.relabel.estimate.features import HIDDEN, FeatureSet
+from chainer_jo.relabel.estimate.folds import check_enough
+from chainer_jo.relabel.estimate.label_errors import LabelErrors, find_label_errors
+from chainer_jo.relabel.estimate.label_noise import majority
+from chainer_jo.relabel.estimate.recipe import COMPUTED, Recipe
+from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.outcome.outcome import Accuracy, Outcome, choice_in_words
+from chainer_jo.relabel.outcome.trained_network import TrainedNetwork
 from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
 from chainer_jo.relabel.read.image_features import Extractor, candidates
 from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets, check_apart
-from chainer_jo.relabel.show.outcome import Accuracy, Outcome, choice_in_words
-from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 #: Features of more than MOST dimensions are projected to COMPONENTS principal ones, of MAX_ROWS
 #: images at most. Pixels of 8 x 8 are not: networks learn standardised columns better.
@@ -106,7 +107,8 @@ class ByFeatures:
     baseline: bool = False
 
     def __post_init__(self) -> None:
-        check_enough(self.sets.train.labels, self.recipe.folds)
+        self.labels = majority(self.sets.train.given)
+        check_enough(self.labels, self.recipe.folds)
         self.extractors: list[Extractor] = []
         if self.features in COMPUTED:
             self.extractors = candidates(self.features, self.sets.train)
@@ -114,7 +116,7 @@ class ByFeatures:
         _check_paths(self.features, self.sets)
         features = self._of_all_sets(partial(read_features, self.features))
         with threadpool_limits(self.threads):
-            data = FeatureSet(features.pop("train"), self.sets.train.labels)
+            data = FeatureSet(features.pop("train"), self.labels)
         self.given = Candidate(data, features)
 
     def _of_all_sets(self, of: Callable[[LabelledImages], np.ndarray]) -> dict[str, np.ndarray]:
@@ -153,21 +155,23 @@ class ByFeatures:
         images, recipe, seed = self.sets.train, self.recipe, self.seed
         names = images.class_names
 
-        def judged(candidate: Candidate) -> LabelErrors:
-            return training.judge(candidate.data, images.given, names, recipe, seed, shown=True)
+        def estimated(candidate: Candidate) -> LabelErrors:
+            return training.estimate_errors(
+                candidate.data, images.given, names, recipe, seed, shown=True
+            )
 
         def accuracy(network: TrainedNetwork, use: str) -> float:
             predicted = network.of_features(best.held_out[use]).argmax(axis=1)
-            return float((predicted == self.sets.held_out[use].labels).mean())
+            return float((predicted == self.sets.held_out[use].given).mean())
 
         with threadpool_limits(self.threads):
             candidates = self._computed() if self.extractors else [self.given]
-            found = [(candidate, judged(candidate)) for candidate in candidates]
+            found = [(candidate, estimated(candidate)) for candidate in candidates]
             shares = [float((errors.network == errors.given).mean()) for _, errors in found]
             best, errors = found[int(np.argmax(shares))]
             network, baseline = best.network(errors.probabilities, names, recipe, seed), None
             if self.baseline:
-                baseline = best.network(np.eye(len(names))[images.labels], names, recipe, seed)
+                baseline = best.network(np.eye(len(names))[self.labels], names, recipe, seed)
 
             accuracies = []
             for use, each in self.sets.held_out.items():
@@ -190,7 +194,7 @@ class ByFeatures:
             train = features.pop("train")
             check_different(f"{extractor.words} of {self.sets.train.source!r}", train)
             axes = Axes.of(train)
-            data = FeatureSet(axes.project(train), self.sets.train.labels)
+            data = FeatureSet(axes.project(train), self.labels)
             yield Candidate(data, features, extractor, axes)
 
 
@@ -205,7 +209,7 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
 
 
 class ByProbabilities:
-    """Judges labels by given probabilities; nothing is trained."""
+    """Finds wrong labels by given probabilities; nothing is trained."""
 
     about: Mapping[str, str] = {"images": "given probabilities; no network is trained"}
 
@@ -233,5 +237,5 @@ class ByProbabilities:
 
     def work(self) -> Outcome:
         images = self.images
-        errors = find_label_errors(self.probabilities, images.given, images.class_names)
+        errors = find_label_errors(images.given, self.probabilities, images.class_names)
         return Outcome(CorrectedLabels(images, errors), None, [], self.about)

@@ -19,12 +19,12 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import algorithm1
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.soft_labels import SoftLabels
-from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
-from chainer_jo.relabel.judge.folds import folds, near_duplicates
-from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.label_noise import majority
-from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, prior_of
-from chainer_jo.relabel.judge.settings import Recipe, check_limits
+from chainer_jo.relabel.estimate.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
+from chainer_jo.relabel.estimate.folds import folds, near_duplicates
+from chainer_jo.relabel.estimate.label_errors import ClassNames, LabelErrors, find_label_errors
+from chainer_jo.relabel.estimate.label_noise import majority
+from chainer_jo.relabel.estimate.posterior_labels import PosteriorLabels, prior_of
+from chainer_jo.relabel.estimate.recipe import Recipe, check_limits
 
 #: Images per forward pass in test mode.
 IMAGES_PER_PASS = 1000
@@ -127,7 +127,7 @@ def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int)
     return model
 
 
-def judge(
+def estimate_errors(
     data: FeatureSet,
     given: np.ndarray,
     class_names: ClassNames,
@@ -135,7 +135,7 @@ def judge(
     seed: int,
     shown: bool = False,
 ) -> LabelErrors:
-    """Judges noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
+    """Errors of noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
     probabilities of networks trained on the majority; near duplicates are in one fold.
 
     ``shown`` shows the progress. Raises UserError if training diverged, there are too few images
@@ -146,7 +146,7 @@ def judge(
     trained = majority(given), len(class_names), recipe, seed
     probabilities = out_of_fold(data, *trained, groups, shown)
     _check_finite(recipe, probabilities)
-    return find_label_errors(probabilities, given, class_names, groups)
+    return find_label_errors(given, probabilities, class_names, groups)
 
 
 def _check_finite(recipe: Recipe, *arrays: Any) -> None:

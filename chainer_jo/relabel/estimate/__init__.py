@@ -1,0 +1,1 @@
+"""Estimating: out-of-fold probabilities by features, and which labels are wrong."""

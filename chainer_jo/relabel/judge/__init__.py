@@ -1,1 +1,0 @@
-"""Judging: out-of-fold probabilities by features, and which labels are wrong."""

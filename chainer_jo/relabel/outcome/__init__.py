@@ -1,0 +1,1 @@
+"""Outcome: corrected labels, the network trained on them, accuracies, the audit."""
