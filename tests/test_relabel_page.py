@@ -81,6 +81,8 @@ MEASURE = """<script>addEventListener("load", () => {
     e => e.textContent.slice(0, 6)).slice(0, 2);
   confirm = text => { shown.asked = text; };
   document.getElementById("take").click();
+  for (const i of [0, 1, 5]) document.querySelectorAll("#drawn button")[i].click();
+  shown.audited = document.getElementById("audited").textContent;
   shown.saved = document.querySelector(".save").textContent;
 })</script>"""
 #: A page in a frame, because a window has at least 500 pixels.
@@ -111,9 +113,11 @@ def test_the_new_label_is_on_the_right(tmp_path, cache):
             Image.fromarray(pixels).save(folder / f"{i}.png")
     shown = measured(tmp_path / "set", 1300, tmp_path / "out")
     assert 'data-swapped="0 of 16"' in shown, shown
-    assert 'data-judge="\u200e→ ' in shown and ",\u200ekeep " in shown
+    assert 'data-judge="\u200e→ ' in shown and ",keep" in shown
     assert 'data-asked="Accept the new label of 16 unreviewed images?"' in shown
-    assert 'data-saved="Save reviewed.csv (0)"' in shown
+    assert 'data-saved="Save reviewed.csv (3)"' in shown
+    # Of the audit, the result of the first images in random order: the sixth has to wait.
+    assert 'data-audited="The first 2 of 50 are reviewed' in shown and ": 0 of 2 are wrong" in shown
 
 
 @needs_chromium

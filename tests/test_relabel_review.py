@@ -53,9 +53,9 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
     assert f"an estimated {100 * share:.1f} % {words}" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
-    assert f"sampling alone: {sampling_interval(share, 60)}" in page
+    assert f"95 % interval: {sampling_interval(share, 60)}). " in page
     assert f"chainer_jo {__version__}, " in page and "<code>chainer-jo relabel labels.csv" in page
-    assert ("No doubt" in page) != ('class="doubt"' in page)
+    assert ("No warning" in page) != ('class="doubt"' in page)
     listed = content(tmp_path / "out" / "report.html")
     assert listed["estimate"] == share
     # The table can be sorted by how sure an error is.

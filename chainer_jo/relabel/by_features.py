@@ -126,9 +126,10 @@ class ByFeatures:
     def about(self) -> dict[str, str]:
         """Settings of the computation, by name."""
         recipe = self.recipe
-        if ways := " or ".join(extractor.words for extractor in self.extractors):
+        reduced = {True: f", {COMPONENTS} principal components", False: ""}
+        if ways := " or ".join(e.words + reduced[e.length > MOST] for e in self.extractors):
             better = ", whichever predict the labels better" if len(self.extractors) > 1 else ""
-            seen = f"{ways}{better}; {COMPONENTS} principal components if features are many"
+            seen = ways + better
         else:
             mean, scale = self.given.data.normalisation
             own = ", each divided by its own standard deviation" if scale.ndim else ""

@@ -27,7 +27,6 @@ from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.outcome.outcome import Outcome
 from chainer_jo.relabel.read.image_features import usual_size
 from chainer_jo.relabel.show.summary import (
-    WRONG_OR_MORE,
     given_labels,
     sampling_interval,
     tables,
@@ -48,7 +47,9 @@ MOST_EMBEDDED = 5_000
 MAX_BYTES, BYTES_PER_PIXEL = 96 << 20, 0.35
 #: Largest side, in pixels, of pictures on PNGs: users see their single pixels.
 MAX_PNG_SIDE = 16
-NO_DOUBT = "<p>No doubt: no check found a reason why the new labels may be worse.</p>"
+NO_WARNING = (
+    "<p>No warning. The checks, listed in docs/label-errors.md, do not prove an improvement.</p>"
+)
 
 
 def write(outcome: Outcome, name: str, path: Path, folder: Path, command: str) -> Path:
@@ -84,7 +85,7 @@ def write(outcome: Outcome, name: str, path: Path, folder: Path, command: str) -
     if kept := len(listed) - changed:
         about += f" and {kept:,} whose given label is doubtful but kept"
     about += f". {audited.in_words()}" if (audited := outcome.audited) else "."
-    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>' if outcome.doubt else NO_DOUBT
+    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>' if outcome.doubt else NO_WARNING
     tiles, sections = _sections(outcome)
     made = f"chainer_jo {__version__}, {time.strftime('%Y-%m-%d')}"
     page = filled(
@@ -102,8 +103,9 @@ def write(outcome: Outcome, name: str, path: Path, folder: Path, command: str) -
 def _sections(outcome: Outcome) -> tuple[str, str]:
     """Main numbers; tables and settings of the computation."""
     labels, share = outcome.labels, outcome.labels.errors.share_wrong
-    sampling = f"95 %, from sampling alone: {sampling_interval(share, len(labels.images))}"
-    wrong = f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}; {sampling}"
+    interval = sampling_interval(share, len(labels.images))
+    wrong = f"of the {given_labels(labels)} are estimated wrong (95 % interval: {interval}). "
+    wrong += "The interval covers chance, not errors that follow the appearance of images."
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
         (percent(share), wrong),
@@ -123,9 +125,14 @@ def _sections(outcome: Outcome) -> tuple[str, str]:
     escape = html.escape
     parts = [_section(heading, _table(rows)) for heading, rows in shown.items()]
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
-    parts.append(_section("Computation", f"<dl>{facts}</dl>"))
+    columns = f'<div class="columns">{"".join(parts)}</div>'
+    folds = [("tables", "Tables", columns), ("computation", "Computation", f"<dl>{facts}</dl>")]
+    below = "".join(
+        f'<details id="{name}"><summary><h2>{heading}</h2></summary>{inside}</details>\n'
+        for name, heading, inside in folds
+    )
     first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
-    return f'<ul class="tiles">{first}</ul>', f'<div class="columns">{"".join(parts)}</div>'
+    return f'<ul class="tiles">{first}</ul>', below
 
 
 def to_review(labels: CorrectedLabels) -> np.ndarray:

@@ -71,15 +71,15 @@ def _column_rows(labels: CorrectedLabels) -> list[list[str]]:
 
 
 def _transition_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """Given labels and the true class of their images, the most frequent pairs first, by share of
-    the images of the true class."""
+    """Estimated shares of the images of a class that have another label, the largest first."""
     names, transition = labels.images.class_names, labels.errors.transition
     apart = np.where(np.eye(len(names), dtype=bool), 0, transition)
-    rows = [["given label", "true class", "share of the true class"]]
+    rows = [["share of", "estimate"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
         true, given = divmod(int(flat), len(names))
         if apart[true, given] >= MIN_SHARE_SHOWN:
-            rows.append([names[given], names[true], percent(apart[true, given])])
+            share = percent(apart[true, given])
+            rows.append([f"class {names[true]} labelled {names[given]}", share])
     return rows
 
 
