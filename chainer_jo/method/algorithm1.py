@@ -15,7 +15,7 @@ evaluation, log and checkpoints, and run it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from chainer.training import Trainer
 from chainer.training.extensions import ExponentialShift
@@ -31,6 +31,24 @@ from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
 
 
+class Further(TypedDict, total=False):
+    """Keywords of both steps.
+
+    Parameters
+    ----------
+    seed : of order and augmentation, 0 by default; the caller draws the weights.
+    noisy_labels, true_labels : int32 (n,), NumPy arrays, negative if unknown; for the reports only.
+    graph : True to capture the step on a GPU as a CUDA graph.
+    out : folder of the trainer's extensions, ``result`` by default.
+    """
+
+    seed: int
+    noisy_labels: Any
+    true_labels: Any
+    graph: bool
+    out: str | Path
+
+
 def first_step(
     model: Classifier,
     images: Images,
@@ -38,12 +56,7 @@ def first_step(
     optimization: Optimization,
     start: int,
     stop: int,
-    *,
-    seed: int = 0,
-    noisy_labels: Any = None,
-    true_labels: Any = None,
-    graph: bool = False,
-    out: str | Path = "result",
+    **further: Unpack[Further],
 ) -> Trainer:
     """Trainer of the first step (eq. 4), not yet run: updates theta in every epoch, and Y after the
     epochs from ``start`` to ``stop``.
@@ -56,18 +69,13 @@ def first_step(
     optimization : SGD; ``pad`` is the images'.
     start, stop : t1 and t2, the first and the last epoch with an update of Y (70 and 200 on
         CIFAR-10).
-    seed : of order and augmentation; the caller draws the weights.
-    noisy_labels, true_labels : int32 (n,), NumPy arrays, negative if unknown; for the reports only.
-    graph : True to capture the step on a GPU as a CUDA graph.
-    out : folder of the trainer's extensions.
+    further : see `Further`.
 
     ``trainer.updater.model`` and ``trainer.updater.labels`` hold theta and Y. Raises UserError
     for fewer images than one batch, or another ``pad``.
     """
-    true_labels = model.device.send(true_labels)
-    references = noisy_labels, true_labels
-    trainer = _trainer(1, model, images, labels, optimization, seed, references, graph, out)
-    trainer.extend(LabelUpdate(start, stop, true_labels))
+    trainer = _trainer(1, model, images, labels, optimization, **further)
+    trainer.extend(LabelUpdate(start, stop, model.device.send(further.get("true_labels"))))
     return trainer
 
 
@@ -76,20 +84,14 @@ def second_step(
     images: Images,
     labels: SoftLabels,
     optimization: Optimization,
-    *,
-    seed: int = 0,
-    noisy_labels: Any = None,
-    true_labels: Any = None,
-    graph: bool = False,
-    out: str | Path = "result",
+    **further: Unpack[Further],
 ) -> Trainer:
     """Trainer of the second step (eq. 3), not yet run; parameters as in `first_step`.
 
     ``labels`` are the labels of the first step, and stay fixed. A baseline (cross entropy, Forward,
     CNN-CRF) is this step on noisy labels, with its own objective in the model.
     """
-    references = noisy_labels, true_labels
-    return _trainer(2, model, images, labels, optimization, seed, references, graph, out)
+    return _trainer(2, model, images, labels, optimization, **further)
 
 
 def _trainer(
@@ -98,17 +100,17 @@ def _trainer(
     images: Images,
     labels: SoftLabels,
     optimization: Optimization,
-    seed: int,
-    references: tuple[Any, Any],
-    graph: bool,
-    out: str | Path,
+    seed: int = 0,
+    noisy_labels: Any = None,
+    true_labels: Any = None,
+    graph: bool = False,
+    out: str | Path = "result",
 ) -> Trainer:
     o, send = optimization, model.device.send
     iterator = BatchIterator(len(images), o.batch_size, seed, step, o.pad, o.flip, send)
     optimizer = FlatMomentumSGD(o.learning_rate, o.momentum, o.weight_decay).setup(model)
-    noisy_labels, true_labels = map(send, references)
     updater = JointUpdater(
-        iterator, optimizer, images, labels, noisy_labels, true_labels, graph=graph
+        iterator, optimizer, images, labels, send(noisy_labels), send(true_labels), graph=graph
     )
     trainer = Trainer(updater, (o.epochs, "epoch"), out)
     if o.drops:

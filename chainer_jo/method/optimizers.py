@@ -1,7 +1,7 @@
 """SGD with momentum and weight decay (Section 5.2), in one pass over a flat parameter array."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import chainer
@@ -17,7 +17,19 @@ CHUNK_ELEMENTS = 1 << 15
 ALIGNED_ELEMENTS = 4
 
 
-class FlatMomentumSGD(chainer.Optimizer):
+class Passes:
+    """Forward and backward pass of a step, as with an optimizer of Chainer; ours replace both."""
+
+    def whole_step(self) -> AbstractContextManager[None]:
+        """Context of both passes."""
+        return nullcontext()
+
+    def backward(self, loss: chainer.Variable) -> None:
+        """Adds a loss's gradients to the parameters'."""
+        loss.backward()
+
+
+class FlatMomentumSGD(Passes, chainer.Optimizer):
     """SGD with momentum and weight decay: g += wd p, v = momentum v - lr g, p += v; as Chainer's
     ``MomentumSGD`` with the ``WeightDecay`` hook.
 
@@ -101,8 +113,8 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     @contextmanager
     def whole_step(self) -> Iterator[None]:
-        """Wraps the forward and backward pass of a step, so that a GPU backend can batch per-layer
-        work; see `Backend.step`."""
+        """Context of both passes, so that a GPU backend can batch per-layer work; see
+        `Backend.step`."""
         backend = current_backend()
         if backend is None or not is_on_gpu(self.parameters):
             yield

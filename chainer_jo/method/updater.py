@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from typing import Any
 
 import chainer
@@ -18,7 +17,7 @@ from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.objectives import Classifier
-from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.optimizers import FlatMomentumSGD, Passes
 from chainer_jo.method.soft_labels import SoftLabels
 
 
@@ -64,6 +63,7 @@ class JointUpdater(StandardUpdater):
         if graph and not isinstance(optimizer, FlatMomentumSGD):
             name = type(optimizer).__name__
             raise UserError(f"CUDA graph with {name}: expected FlatMomentumSGD, or no graph")
+        self._passes = optimizer if isinstance(optimizer, Passes) else Passes()
         self.images = images
         self.labels = labels
         references = {"noisy": noisy_labels, "true": true_labels}
@@ -109,8 +109,9 @@ class JointUpdater(StandardUpdater):
         x = self.images.augmented(batch, *fetched)
         labels = self.labels.soft_labels[batch.indices]
         model.cleargrads()
-        with getattr(optimizer, "whole_step", nullcontext)():
-            getattr(optimizer, "backward", chainer.Variable.backward)(model(x, labels))
+        with self._passes.whole_step():
+            loss = model(x, labels)
+            self._passes.backward(loss)
             self.labels.write(batch.indices, model.objective.probabilities)
             for name, value in model.objective.terms.items():
                 total = self._sum(name, value)
