@@ -30,7 +30,7 @@ def load():
     )  # fmt: skip
 
 
-source.BY_NAME["photographs"] = load  # workers of `--cluster` need it in a module of its own
+source.DATA_SETS["photographs"] = load  # workers of `--cluster` need it in a module of its own
 
 
 def table(study):

@@ -107,9 +107,9 @@ def test_results_of_two_data_sets_are_refused(computed, capsys, flags):
 def test_nothing_is_computed_beside_results_of_other_data(computed, capsys, monkeypatch):
     (bound,), results = computed.rglob("data.json"), list(computed.rglob("result.json"))
     bound.unlink()
-    data = source.BY_NAME["digits"]()
+    data = source.DATA_SETS["digits"]()
     other = replace(data, train=replace(data.train, images=255 - data.train.images))
-    monkeypatch.setitem(source.BY_NAME, "digits", lambda: other)
+    monkeypatch.setitem(source.DATA_SETS, "digits", lambda: other)
     assert run(table1, computed, "--noise-rates", "0.5", "--trials", "2") == 2
     assert json.loads(results[0].read_text())["data"] in refused(capsys)
     assert list(computed.rglob("result.json")) == results and not bound.exists()

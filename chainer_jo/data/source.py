@@ -15,7 +15,7 @@ from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
 
 #: Functions that load a data set, by name. Add your own under a new name.
-BY_NAME: dict[str, Callable[[], LabelledData]] = {
+DATA_SETS: dict[str, Callable[[], LabelledData]] = {
     digits.NAME: digits.load,
     cifar10.NAME: cifar10.load,
 }
@@ -31,15 +31,15 @@ class Source:
 
 
 def find(spec: str) -> Source:
-    """Source for a name in `BY_NAME` ('cifar10' is downloaded when loaded) or for a path.
+    """Source for a name in `DATA_SETS` ('cifar10' is downloaded when loaded) or for a path.
 
     'cifar10-jpeg' is a name, too, if nothing has to be loaded. A folder or tar of images is named
     after its file name, without endings.
 
     Raises UserError if there is no such name or path, or for a path of another kind.
     """
-    if spec in BY_NAME:
-        return Source(spec, BY_NAME[spec])
+    if spec in DATA_SETS:
+        return Source(spec, DATA_SETS[spec])
     path = Path(os.path.abspath(os.path.expanduser(spec)))
     if spec == cifar10_jpeg.NAME and not path.exists():
         return Source(spec, cifar10_jpeg.load)
@@ -53,8 +53,8 @@ def find(spec: str) -> Source:
 
 def _expected() -> str:
     return (
-        f"{', '.join(map(repr, BY_NAME))}, or a path to the official CIFAR-10 python archive, its "
-        "unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
+        f"{', '.join(map(repr, DATA_SETS))}, or a path to the official CIFAR-10 python archive, "
+        "its unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
     )
 
 
@@ -82,5 +82,5 @@ def _in_archive(path: Path) -> Source:
 
 def _images(path: Path, stem: str) -> Source:
     # Images called "cifar10" are not the official ones, and their results must not pass for those.
-    name = f"{stem}-images" if stem in BY_NAME else stem
+    name = f"{stem}-images" if stem in DATA_SETS else stem
     return Source(name, partial(image_folder.load, path, name))

@@ -1,5 +1,9 @@
 """The loss L = L_c + alpha L_p + beta L_e (eqs. 5 to 7 and 10 to 12), with its gradient in closed
-form."""
+form.
+
+A change changes the paper's method in every run; another loss is an entry of
+`objectives.OBJECTIVES`.
+"""
 
 import chainer
 import numpy as np

@@ -1,5 +1,9 @@
 """Presets of the paper's experiments, as in the paper or smaller in stated ways, and the
-experiments themselves (`Study`)."""
+experiments themselves (`Study`).
+
+A change makes other runs, with other ids, of which none is committed; another preset is an entry of
+`PRESETS`.
+"""
 
 from __future__ import annotations
 

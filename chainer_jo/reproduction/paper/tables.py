@@ -1,4 +1,7 @@
-"""Tables 1 to 13 of the paper, drawn as printed there; a star marks what is in bold."""
+"""Tables 1 to 13 of the paper, drawn as printed there; a star marks what is in bold.
+
+Nothing is to be changed: tests compare all numbers with the paper's LaTeX source.
+"""
 
 from chainer_jo.reproduction.paper.printed import (
     Keys,
