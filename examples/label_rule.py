@@ -11,10 +11,10 @@ from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 
 
-def sharpened(store, mean):
+def sharpened(labels, mean):
     """y is proportional to (mean s)^2: surer than soft labels, less so than hard ones."""
     squared = mean**2
-    store.soft_labels[...] = squared / squared.sum(axis=1, keepdims=True)
+    labels.soft_labels[...] = squared / squared.sum(axis=1, keepdims=True)
 
 
 RULES["sharpened"] = sharpened

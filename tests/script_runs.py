@@ -45,7 +45,7 @@ def run(build, folder, *flags, main=main):
 def in_this_process():
     """Computes runs in this process, with the preset ``tiny``; then forgets what scripts added."""
     with ExitStack() as stack:
-        for registry in (presets.PRESETS, source.BY_NAME, noise.MODELS, soft_labels.RULES):
+        for registry in (presets.PRESETS, source.DATA_SETS, noise.MODELS, soft_labels.RULES):
             stack.enter_context(mock.patch.dict(registry))
         stack.enter_context(mock.patch("chainer_jo.reproduction.commands.app.LocalPool", Here))
         presets.PRESETS["tiny"] = TINY

@@ -48,6 +48,17 @@ def test_a_label_rule(tmp_path):
     assert sorted(rules) == ["hard", "sharpened", "soft"]
 
 
+def test_a_loss(tmp_path):
+    """In two processes, with the value that the losses of an untrained network have."""
+    flags = "--noise-rates", "0.5", "--jobs", "2", "--threads", "1"
+    processes.run([EXAMPLES / "loss.py", *quickly(tmp_path), *flags])
+    found = cells(tmp_path, 16)
+    assert found["gce", "last", "recovery", 0.5] != found["cross_entropy", "last", "recovery", 0.5]
+    (log,) = tmp_path.glob("results/quick/runs/gce-sn50-s0-*/log.json")
+    losses = [epoch["loss"] for epoch in json.loads(log.read_text())]
+    assert losses[-1] < losses[0] < (1 - 0.1**0.7) / 0.7 + 0.1
+
+
 def test_a_noise(tmp_path):
     script(EXAMPLES / "label_noise.py", *quickly(tmp_path))
     found = cells(tmp_path, 15)

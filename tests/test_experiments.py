@@ -224,6 +224,14 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
     assert result["last"]["recovery"] != pytest.approx(first_class)
 
 
+def test_an_unknown_objective_is_refused_when_its_run_begins(tmp_path):
+    """It may be registered in one script only, and its runs are read in others."""
+    run = replace(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), objective="mine")
+    assert Experiment.from_dict(run.to_dict()).id == run.id
+    with pytest.raises(UserError, match="^objective 'mine': expected one of cross_entropy, joint,"):
+        built(run, tmp_path)
+
+
 def test_another_data_set_is_refused(study):
     other = replace(study.baseline("forward", "symmetric", 0.5, 0), data=ImageSelection("other"))
     with pytest.raises(UserError, match="needs 'other'"):

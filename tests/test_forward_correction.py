@@ -5,9 +5,8 @@ from chainer import gradient_check
 from engines import backend
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.forward_correction import forward_correction_loss
+from chainer_jo.method.forward_correction import ForwardCorrection, forward_correction_loss
 from chainer_jo.method.noise import transition_matrix
-from chainer_jo.method.objectives import ForwardCorrection
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

@@ -19,7 +19,8 @@ from chainer_jo.engine.cuda.cudnn import load
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused
-from chainer_jo.method.objectives import ForwardCorrection, JointObjective
+from chainer_jo.method.forward_correction import ForwardCorrection
+from chainer_jo.method.objectives import JointObjective
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 

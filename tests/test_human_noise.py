@@ -16,8 +16,9 @@ from script_runs import in_this_process, refused, run
 from tiny import STUDY
 
 from chainer_jo.data import cifar10n, digits
+from chainer_jo.method.objectives import OBJECTIVES
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import make_objective, make_split
+from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.starting_labels import human_labels
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 
@@ -114,7 +115,7 @@ def test_training_and_validation_labels_are_noisy(kind, tmp_path, monkeypatch):
     test = split.evaluation_sets["test"]
     np.testing.assert_array_equal(test.labels, test.true_labels)
     of_three = split.train.labels[split.train.true_labels == 3]
-    transition = make_objective(experiment, split).transition
+    transition = OBJECTIVES["forward"](experiment, split).transition
     np.testing.assert_allclose(transition[3], np.bincount(of_three, minlength=10) / len(of_three))
     np.testing.assert_array_equal(given, again)
     assert (given == SETS["worse_label"]).all() == (given == other).all() == (kind[0] == "h")

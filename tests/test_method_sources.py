@@ -12,7 +12,9 @@ import pytest
 from processes import needs_git, run
 
 import chainer_jo
-from chainer_jo.method import noise, soft_labels
+from chainer_jo.method.noise import NoiseModel
+from chainer_jo.method.objectives import OBJECTIVES
+from chainer_jo.method.soft_labels import RULES
 from chainer_jo.reproduction.running import provenance
 from chainer_jo.reproduction.running.provenance import other_code
 
@@ -84,24 +86,29 @@ def wrapped(function):
 class Mine:
     def __call__(self, labels, mean):
         return 2
+
+class Labels:
+    def labels(self):
+        return 2
+
+def noise():
+    return NoiseModel("mn", rule, partial(rule))
 """
 
 
-@pytest.mark.parametrize(
-    "entry", ("rule", "partial(rule)", "lru_cache(rule)", "wrapped(rule)", "Mine()", "noise")
-)
-def test_the_file_of_every_kind_of_rule_and_noise_counts(tmp_path, monkeypatch, entry):
+@pytest.mark.parametrize("registry", (RULES, OBJECTIVES), ids=lambda each: each.what)
+@pytest.mark.parametrize("entry", (
+    "rule", "partial(rule)", "lru_cache(rule)", "wrapped(rule)", "Mine()", "Labels()", "Labels",
+    "noise()",
+))  # fmt: skip
+def test_the_file_of_every_kind_of_entry_counts(tmp_path, monkeypatch, entry, registry):
     path = tmp_path / "mine.py"
 
     def digest_with(source):
         path.write_text(source)
-        space = {}
+        space = {"NoiseModel": NoiseModel}
         exec(compile(source, str(path), "exec"), space)
-        if entry == "noise":
-            model = noise.NoiseModel("mn", space["rule"], space["rule"])
-            monkeypatch.setitem(noise.MODELS, "mine", model)
-        else:
-            monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
+        monkeypatch.setitem(registry, "mine", eval(entry, space))
         return provenance.sources_digest(), provenance.code()
 
     plain = provenance.sources_digest()

@@ -17,13 +17,13 @@ def epochs(count, seed=0):
     return [rng.dirichlet(np.ones(C), N).astype(np.float32) for _ in range(count)]
 
 
-def feed(store, probabilities):
+def feed(labels, probabilities):
     """One epoch in two batches, in some order."""
     order = np.random.default_rng(9).permutation(N)
     for part in (order[:17], order[17:]):
-        store.write(part, probabilities[part])
-    if store.rule:
-        store.end_epoch()
+        labels.write(part, probabilities[part])
+    if labels.rule:
+        labels.end_epoch()
 
 
 NOISY = np.arange(N) % C
@@ -33,41 +33,41 @@ NOISY = np.arange(N) % C
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 25])
 def test_labels_are_the_mean_of_the_last_epochs_or_its_arg_max(average, count):
     history = epochs(count)
-    stores = [SoftLabels(NOISY, C, rule, average=average) for rule in ("soft", "hard")]
-    for store in stores:
+    several = [SoftLabels(NOISY, C, rule, average=average) for rule in ("soft", "hard")]
+    for labels in several:
         for probabilities in history:
-            feed(store, probabilities)
-        store.update()
+            feed(labels, probabilities)
+        labels.update()
     last = history if average is None else history[-average:]
     expected = np.mean(last, axis=0, dtype=np.float64)
-    np.testing.assert_allclose(stores[0].soft_labels, expected, atol=1e-6)
-    np.testing.assert_array_equal(stores[1].soft_labels, np.eye(C)[expected.argmax(axis=1)])
+    np.testing.assert_allclose(several[0].soft_labels, expected, atol=1e-6)
+    np.testing.assert_array_equal(several[1].soft_labels, np.eye(C)[expected.argmax(axis=1)])
 
 
 def test_images_not_seen_keep_their_latest_probabilities():
     first, second = epochs(2)
-    store = SoftLabels(NOISY, C, "soft", average=1)
-    feed(store, first)
-    store.write(np.array([4, 5]), second[4:6])
-    store.end_epoch()
-    store.update()
-    np.testing.assert_array_equal(store.soft_labels[4:6], second[4:6])
-    np.testing.assert_array_equal(store.soft_labels[:4], first[:4])
+    labels = SoftLabels(NOISY, C, "soft", average=1)
+    feed(labels, first)
+    labels.write(np.array([4, 5]), second[4:6])
+    labels.end_epoch()
+    labels.update()
+    np.testing.assert_array_equal(labels.soft_labels[4:6], second[4:6])
+    np.testing.assert_array_equal(labels.soft_labels[:4], first[:4])
 
 
 @pytest.mark.parametrize("top", [1, 5, 1000])
 def test_top_replaces_those_that_disagree_most(top):
     history = epochs(4)
-    store = SoftLabels(NOISY, C, "top", top=top, average=10)
+    labels = SoftLabels(NOISY, C, "top", top=top, average=10)
     for probabilities in history:
-        feed(store, probabilities)
-    store.update()
+        feed(labels, probabilities)
+    labels.update()
     mean = np.mean(history, axis=0)
     disagreeing = [i for i in range(N) if mean[i].argmax() != NOISY[i]]
     chosen = sorted(disagreeing, key=lambda i: mean[i, NOISY[i]])[:top]
     for i in range(N):
         expected = mean[i].argmax() if i in chosen else NOISY[i]
-        np.testing.assert_array_equal(store.soft_labels[i], np.eye(C)[expected])
+        np.testing.assert_array_equal(labels.soft_labels[i], np.eye(C)[expected])
     assert 0 < len(chosen) < N
 
 
@@ -77,13 +77,13 @@ def test_continues_from_a_snapshot(tmp_path, rule, average):
     whole = SoftLabels(NOISY, C, rule, average=average)
     for probabilities in history[:4]:
         feed(whole, probabilities)
-    serializers.save_npz(tmp_path / "store.npz", whole)
+    serializers.save_npz(tmp_path / "labels.npz", whole)
     continued = SoftLabels(np.zeros(N, int), C, rule, average=average)
-    serializers.load_npz(tmp_path / "store.npz", continued)
-    for store in (whole, continued):
+    serializers.load_npz(tmp_path / "labels.npz", continued)
+    for labels in (whole, continued):
         for probabilities in history[4:]:
-            feed(store, probabilities)
-        store.update()
+            feed(labels, probabilities)
+        labels.update()
     np.testing.assert_array_equal(continued.soft_labels, whole.soft_labels)
     np.testing.assert_array_equal(continued.probabilities, whole.probabilities)
 
@@ -97,23 +97,23 @@ def test_refuses_unknown_rules(keywords):
 
 
 @pytest.mark.parametrize(("rule", "message"), [
-    (lambda store, mean: mean,
-     r"'mine' returned or assigned labels: expected store.soft_labels\[...\] = "),
-    (lambda store, mean: setattr(store, "soft_labels", mean),
+    (lambda labels, mean: mean,
+     r"'mine' returned or assigned labels: expected labels.soft_labels\[...\] = "),
+    (lambda labels, mean: setattr(labels, "soft_labels", mean),
      "'mine' returned or assigned labels: expected .*, and nothing returned"),
-    (lambda store, mean: store.soft_labels.fill(np.inf),
+    (lambda labels, mean: labels.soft_labels.fill(np.inf),
      "'mine' wrote NaN or infinity: expected finite labels"),
 ])  # fmt: skip
 def test_refuses_a_rule_that_does_not_write_labels(monkeypatch, rule, message):
     monkeypatch.setitem(RULES, "mine", rule)
-    store = SoftLabels(NOISY, C, "mine")
-    feed(store, epochs(1)[0])
+    labels = SoftLabels(NOISY, C, "mine")
+    feed(labels, epochs(1)[0])
     with pytest.raises(UserError, match=f"label rule {message}"):
-        store.update()
+        labels.update()
 
 
 def test_labels_of_a_network_that_diverged_are_not_the_rules_fault():
-    store = SoftLabels(NOISY, C, "soft")
-    feed(store, np.full((N, C), np.nan, np.float32))
-    store.update()
-    assert np.isnan(store.soft_labels).all()
+    labels = SoftLabels(NOISY, C, "soft")
+    feed(labels, np.full((N, C), np.nan, np.float32))
+    labels.update()
+    assert np.isnan(labels.soft_labels).all()

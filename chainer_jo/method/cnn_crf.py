@@ -12,7 +12,7 @@ import numpy as np
 from chainer import backend, initializers
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.objectives import Objective, check_transition, is_prior
+from chainer_jo.method.objectives import OBJECTIVES, Objective, check_transition, is_prior
 
 
 def pair_scores(logits, W):
@@ -166,3 +166,8 @@ class CNNCRF(Objective):
     def predict(self, logits: chainer.Variable):
         """Marginals p(z | x) (n, c) of logits (n, 2c), as an array; the prediction is arg max."""
         return joint_probabilities(chainer.as_array(logits), self.W.array).sum(axis=2)
+
+
+OBJECTIVES["cnn_crf"] = lambda run, split: CNNCRF(
+    split.transition_matrix, split.prior, run.optimization.epochs
+)

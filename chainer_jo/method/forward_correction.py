@@ -1,10 +1,11 @@
-"""Forward loss correction (Patrini et al. 2017) as one function of the logits."""
+"""Forward loss correction (Patrini et al. 2017): one function of the logits, and its objective."""
 
 import chainer
 import numpy as np
 
 from chainer_jo.engine.backend import current_backend
 from chainer_jo.method.losses import log_softmax
+from chainer_jo.method.objectives import OBJECTIVES, Objective, check_transition
 
 
 class ForwardCorrectionLoss(chainer.FunctionNode):
@@ -61,3 +62,30 @@ def forward_correction_loss(logits, labels, transition) -> chainer.Variable:
     True
     """
     return ForwardCorrectionLoss(labels, transition).apply((logits,))[0]
+
+
+class ForwardCorrection(Objective):
+    """-log(y^T T^T s) (eq. 1) of logits and labels (n, c) float32; see `ForwardCorrectionLoss`.
+
+    ``probabilities`` s (n, c) are posteriors of the true class.
+
+    Parameters
+    ----------
+    transition : true T (c, c) of the injected noise, T_ij = p(noisy j | true i).
+
+    Raises UserError if a row of T is no probability distribution.
+    """
+
+    def __init__(self, transition: np.ndarray) -> None:
+        super().__init__()
+        self.add_persistent("transition", check_transition(transition))
+
+    def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
+        function = ForwardCorrectionLoss(labels, self.transition)
+        (loss,) = function.apply((logits,))
+        self.probabilities = function.probabilities
+        self.terms = {"loss": loss.array}
+        return loss
+
+
+OBJECTIVES["forward"] = lambda run, split: ForwardCorrection(split.transition_matrix)

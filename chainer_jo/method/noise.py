@@ -1,4 +1,7 @@
-"""Symmetric (eq. 13) and asymmetric label noise (Section 5.1), and transition matrices T."""
+"""Symmetric (eq. 13) and asymmetric label noise (Section 5.1), and transition matrices T.
+
+A change draws other labels, and so changes every number; another noise is an entry of `MODELS`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainer_jo.errors import Limits, UserError
+from chainer_jo.method.registry import Registry
 
 #: Noise rates r.
 RATES = Limits(float, 0, 1)
@@ -127,8 +131,8 @@ class NoiseModel:
     matrix: Callable[[float, Sequence[str]], np.ndarray]
 
 
-#: Noise models by name, which becomes part of the description of a run. Add your own.
-MODELS = {
+MODELS: Registry[NoiseModel] = Registry("noise")
+MODELS |= {
     "symmetric": NoiseModel(
         "sn",
         lambda labels, rate, names, rng: symmetric(labels, rate, len(names), rng),

@@ -1,12 +1,18 @@
-"""Objectives as links: the joint loss (eq. 5), forward correction (eq. 1), a network with one."""
+"""Objectives, losses of logits and labels, as links and by name; a network with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import chainer
 import chainer.functions as F
 import numpy as np
 
 from chainer_jo.errors import Limits, UserError
-from chainer_jo.method.forward_correction import ForwardCorrectionLoss
 from chainer_jo.method.losses import JointLoss
+from chainer_jo.method.noisy_split import NoisySplit
+from chainer_jo.method.registry import Registry
 
 
 def is_prior(p: np.ndarray) -> bool:
@@ -19,7 +25,7 @@ def is_prior(p: np.ndarray) -> bool:
 
 
 class Objective(chainer.Link):
-    """A loss of logits and labels: `JointObjective`, `ForwardCorrection` or `CNNCRF`.
+    """A loss of logits and labels: `JointObjective`, `ForwardCorrection`, `CNNCRF`, or your own.
 
     After a call ``probabilities`` holds s of the batch (b, c), without a graph, and ``terms`` the
     0-d arrays of the loss and of its terms, by name.
@@ -72,6 +78,14 @@ class JointObjective(Objective):
         return loss
 
 
+#: Objectives by name: functions of the description of a run, an `Experiment`, and of its split.
+#: `forward_correction` and `cnn_crf` add the baselines'.
+OBJECTIVES: Registry[Callable[[Any, NoisySplit], Objective]] = Registry("objective")
+OBJECTIVES["cross_entropy"] = OBJECTIVES["joint"] = lambda run, split: JointObjective(
+    split.prior, run.alpha, run.beta
+)
+
+
 def check_transition(transition: np.ndarray) -> np.ndarray:
     """The noise transition matrix T (c, c), T_ij = p(noisy j | true i), as float32.
 
@@ -87,30 +101,6 @@ def check_transition(transition: np.ndarray) -> np.ndarray:
                 "expected probabilities that sum to 1"
             )
     return transition
-
-
-class ForwardCorrection(Objective):
-    """-log(y^T T^T s) (eq. 1) of logits and labels (n, c) float32; see `ForwardCorrectionLoss`.
-
-    ``probabilities`` s (n, c) are posteriors of the true class.
-
-    Parameters
-    ----------
-    transition : true T (c, c) of the injected noise, T_ij = p(noisy j | true i).
-
-    Raises UserError if a row of T is no probability distribution.
-    """
-
-    def __init__(self, transition: np.ndarray) -> None:
-        super().__init__()
-        self.add_persistent("transition", check_transition(transition))
-
-    def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
-        function = ForwardCorrectionLoss(labels, self.transition)
-        (loss,) = function.apply((logits,))
-        self.probabilities = function.probabilities
-        self.terms = {"loss": loss.array}
-        return loss
 
 
 class Classifier(chainer.Chain):

@@ -1,5 +1,8 @@
 """Updating Y with theta fixed (Section 4.1): hard labels (eq. 8) or soft labels (eq. 9) from the
-network's mean probabilities over past epochs (Section 5.2)."""
+network's mean probabilities over past epochs (Section 5.2).
+
+A change changes the paper's method in every run; another rule is an entry of `RULES`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +11,7 @@ import numpy as np
 
 from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import Limits, UserError
+from chainer_jo.method.registry import Registry
 
 
 class SoftLabels:
@@ -29,11 +33,11 @@ class SoftLabels:
 
     Raises UserError for an unknown rule, or the rule ``"top"`` without a positive number.
 
-    >>> store = SoftLabels(np.array([0, 1]), num_classes=2, rule="soft")
-    >>> store.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
-    >>> store.end_epoch()
-    >>> store.update()
-    >>> store.soft_labels
+    >>> labels = SoftLabels(np.array([0, 1]), num_classes=2, rule="soft")
+    >>> labels.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
+    >>> labels.end_epoch()
+    >>> labels.update()
+    >>> labels.soft_labels
     array([[0.25, 0.75],
            [0.5 , 0.5 ]], dtype=float32)
     """
@@ -47,13 +51,12 @@ class SoftLabels:
         average: int | None = 10,
         xp=np,
     ) -> None:
-        if rule is not None and rule not in RULES:
-            raise UserError(f"label rule {rule!r}: expected one of {', '.join(RULES)}")
         if rule == "top" and not (top and top > 0):
             raise UserError(f"label rule 'top' with {top}: expected a positive number of labels")
         if average is not None:
             Limits(int, 1).check("epochs averaged over", average)
         self.rule = rule
+        self._apply = None if rule is None else RULES[rule]
         self.top = top
         self.epochs_seen = 0
         self.xp = xp
@@ -93,12 +96,12 @@ class SoftLabels:
     def update(self) -> None:
         """Updates Y in place by the rule. Raises UserError if the rule returns labels, puts another
         array into ``soft_labels``, or writes NaN or infinity although the mean is finite."""
-        if self.rule is None:
+        if self._apply is None:
             return
         labels, rule = self.soft_labels, f"label rule {self.rule!r}"
-        returned = RULES[self.rule](self, self.mean_probabilities())
+        returned = self._apply(self, self.mean_probabilities())
         if returned is not None or self.soft_labels is not labels:
-            expected = "store.soft_labels[...] = labels, and nothing returned"
+            expected = "labels.soft_labels[...] = new labels, and nothing returned"
             raise UserError(f"{rule} returned or assigned labels: expected {expected}")
         xp = self.xp
         if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
@@ -117,37 +120,33 @@ class SoftLabels:
                 self._ring[i] = serializer(f"ring{i}", past)
 
 
-def soft(store: SoftLabels, mean) -> None:
+def soft(labels: SoftLabels, mean) -> None:
     """Soft labels: y_i = mean s_i (eq. 9)."""
-    store.soft_labels[...] = mean
+    labels.soft_labels[...] = mean
 
 
-def hard(store: SoftLabels, mean) -> None:
+def hard(labels: SoftLabels, mean) -> None:
     """Hard labels: y_ij = 1 if j is the arg max of the mean s_i, else 0 (eq. 8)."""
-    store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), store)
+    labels.soft_labels[...] = _one_hot(mean.argmax(axis=-1), labels)
 
 
-def most_disagreeing(store: SoftLabels, mean) -> None:
+def most_disagreeing(labels: SoftLabels, mean) -> None:
     """Hard labels (eq. 8) for ``top`` images only (Section 5.4): among images whose arg max differs
     from their label, the ones with the smallest mean s at that label."""
-    xp = store.xp
-    predicted, current = mean.argmax(axis=1), store.soft_labels.argmax(axis=1)
+    xp = labels.xp
+    predicted, current = mean.argmax(axis=1), labels.soft_labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
     agreement[predicted == current] = np.inf
-    chosen = xp.argsort(agreement, kind="stable")[: store.top]
+    chosen = xp.argsort(agreement, kind="stable")[: labels.top]
     chosen = chosen[agreement[chosen] < np.inf]
-    store.soft_labels[chosen] = _one_hot(predicted[chosen], store)
+    labels.soft_labels[chosen] = _one_hot(predicted[chosen], labels)
 
 
-def _one_hot(classes, store: SoftLabels):
-    return store.xp.eye(store.soft_labels.shape[-1], dtype=np.float32)[classes]
+def _one_hot(classes, labels: SoftLabels):
+    return labels.xp.eye(labels.soft_labels.shape[-1], dtype=np.float32)[classes]
 
 
-#: Label rules by name, which becomes part of the description of a run. A rule writes
-#: ``store.soft_labels`` (n, c) in place from the mean of s (n, c), both float32 on one device. Add
-#: your own under a new name.
-RULES: dict[str, Callable[[SoftLabels, np.ndarray], None]] = {
-    "soft": soft,
-    "hard": hard,
-    "top": most_disagreeing,
-}
+#: Label rules by name. A rule writes ``labels.soft_labels`` (n, c) in place from the mean of s
+#: (n, c), both float32 on one device.
+RULES: Registry[Callable[[SoftLabels, np.ndarray], None]] = Registry("label rule")
+RULES |= {"soft": soft, "hard": hard, "top": most_disagreeing}

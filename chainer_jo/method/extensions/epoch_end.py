@@ -36,13 +36,13 @@ class LabelUpdate(training.Extension):
         self.true_labels = true_labels
 
     def __call__(self, trainer: training.Trainer) -> None:
-        store = trainer.updater.labels
-        store.end_epoch()
+        labels = trainer.updater.labels
+        labels.end_epoch()
         if self.start <= trainer.updater.epoch <= self.stop:
-            store.update()
+            labels.update()
         if self.true_labels is None:
             return
-        recovery = accuracy(store.soft_labels.argmax(axis=-1), self.true_labels)
+        recovery = accuracy(labels.soft_labels.argmax(axis=-1), self.true_labels)
         if recovery is not None:
             chainer.report({"recovery": recovery})
 

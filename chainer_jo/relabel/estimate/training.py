@@ -118,11 +118,11 @@ def first_step(
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """Trains a fresh network on fixed labels (n, c) float32 of all images, soft or one-hot. Raises
     UserError if training diverged."""
-    store, rows = SoftLabels(labels, labels.shape[1]), np.arange(len(data))
-    model = _model(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
+    fixed, rows = SoftLabels(labels, labels.shape[1]), np.arange(len(data))
+    model = _model(data, rows, fixed, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
     sgd = _sgd(recipe, len(rows), (recipe.epochs // 3, 2 * recipe.epochs // 3))
-    _run(algorithm1.second_step(model, data.inputs(rows), store, sgd, seed=seed))
+    _run(algorithm1.second_step(model, data.inputs(rows), fixed, sgd, seed=seed))
     _check_finite(recipe, *(parameter.array for parameter in model.params()))
     return model
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import chainer_jo
 from chainer_jo import files
-from chainer_jo.method import noise, soft_labels
+from chainer_jo.method.registry import Registry
 from chainer_jo.reproduction.running.store import RunStore
 
 if TYPE_CHECKING:
@@ -204,9 +204,9 @@ _SOURCES = [
 
 def sources_digest() -> str:
     """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
-    the files outside the package that define rules and noises."""
-    files_of_rules = sorted({code for _, code in _registered()})
-    return hashlib.sha256("\0".join([_package(), *files_of_rules]).encode()).hexdigest()[:12]
+    the files outside the package that define entries of registries."""
+    files_of_entries = sorted({code for _, code in _registered()})
+    return hashlib.sha256("\0".join([_package(), *files_of_entries]).encode()).hexdigest()[:12]
 
 
 #: Code of each entry's files, by its identity; the entry is kept, so that its identity is not given
@@ -215,9 +215,9 @@ _READ: dict[int, tuple[dict[Path, str], object]] = {}
 
 
 def _registered() -> Iterator[tuple[Path, str]]:
-    """Files outside the package that define rules and noises, each with its code. They are read
-    once, before anything is computed: later changes do not run."""
-    for entry in (*soft_labels.RULES.values(), *noise.MODELS.values()):
+    """Files outside the package that define entries of registries, each with its code. They are
+    read once, before anything is computed: later changes do not run."""
+    for entry in (entry for registry in Registry.every for entry in registry.values()):
         if id(entry) not in _READ:
             paths = [path for path in _files_of(entry) if path.exists()]
             _READ[id(entry)] = {path: _code(path.read_bytes()) for path in paths}, entry
@@ -225,15 +225,19 @@ def _registered() -> Iterator[tuple[Path, str]]:
 
 
 def _files_of(entry: Any) -> set[Path]:
-    """Files outside the package of the functions, or of other objects' classes, in an entry."""
-    parts = (entry.draw, entry.matrix) if isinstance(entry, noise.NoiseModel) else (entry,)
-    paths = set()
-    for part in parts:
-        function = inspect.unwrap(getattr(part, "func", part))  # of a functools.partial
-        for each in (function, inspect.unwrap(type(function).__call__)):
-            if code := getattr(each, "__code__", None):
-                paths.add(Path(code.co_filename))
+    """Files outside the package of an entry's functions: itself, its attributes and its methods."""
+    entry = _function(entry)
+    parts = [entry, *getattr(entry, "__dict__", {}).values()]
+    for each in type(entry).__mro__:
+        parts += vars(each).values()
+    codes = [getattr(_function(part), "__code__", None) for part in parts]
+    paths = {Path(code.co_filename) for code in codes if code}
     return {path for path in paths if not path.is_relative_to(ROOT)}
+
+
+def _function(part: Any) -> Any:
+    """The function within a `functools.partial` or decorators."""
+    return inspect.unwrap(getattr(part, "func", part))
 
 
 @functools.cache

@@ -15,13 +15,12 @@ from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
-from chainer_jo.method import extensions
+from chainer_jo.method import cnn_crf, extensions, forward_correction  # noqa: F401  (objectives)
 from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.algorithm1 import first_step, second_step
-from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.images import Images, split_images
 from chainer_jo.method.noisy_split import NoisySplit
-from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
+from chainer_jo.method.objectives import OBJECTIVES, Classifier
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import load_resnet50
 from chainer_jo.method.soft_labels import SoftLabels
@@ -86,7 +85,7 @@ class Run:
     def _build(self) -> None:
         experiment, split, relabelling = self.experiment, self.split, self.experiment.relabelling
         optimization, train = experiment.optimization, split.train
-        objective = make_objective(experiment, split)
+        objective = OBJECTIVES[experiment.objective](experiment, split)
         rng = seeds.random_state(experiment.seed, "weights", 1 if relabelling else 2)
         network = make_network(experiment, split, objective.heads, rng, self.settings.weights)
         self.model = Classifier(network, objective)
@@ -290,15 +289,6 @@ def make_network(
         return load_resnet50(weights, outputs, rng=rng)
     channels = 3 if split.train.on_disk else split.train.images.shape[-1]
     return PreActResNet(channels, outputs, description.units, description.widths, rng)
-
-
-def make_objective(experiment: Experiment, split: NoisySplit) -> Objective:
-    """The link of ``experiment.objective``; cross entropy is joint with alpha = beta = 0."""
-    if experiment.objective == "forward":
-        return ForwardCorrection(split.transition_matrix)
-    if experiment.objective == "cnn_crf":
-        return CNNCRF(split.transition_matrix, split.prior, experiment.optimization.epochs)
-    return JointObjective(split.prior, experiment.alpha, experiment.beta)
 
 
 def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:
