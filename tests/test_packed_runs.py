@@ -86,7 +86,7 @@ def test_labels_and_weights_of_packed_runs_are_kept(packed, capsys):
     store, other = packed
     files.write_json(store.folder(SECOND) / "log.json",
                      [{"epoch": 1, "test": 1.1, "elapsed_time": 9.0}])  # fmt: skip
-    record(store, SECOND, seconds=9)
+    record(store, SECOND, seconds=9, last={"recovery": 0.5})  # packed runs of before lack it
     before = (other.root / PACKED).read_bytes()
     assert other.lost_labels(FIRST)
     for run_id in (SECOND.id, FIRST.id):

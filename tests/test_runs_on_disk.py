@@ -241,6 +241,19 @@ def test_recovery_is_of_the_images_whose_true_label_is_known(every, data, tmp_pa
         assert result["last"].get("recovery") is result["noisy_labels_right"] is None
 
 
+def test_the_second_step_is_scored_by_its_predictions_for_the_training_images(data, tmp_path):
+    """As the baselines are; the labels of the first step are another number."""
+    store = RunStore(tmp_path)
+    record(store, ON_DISK, data=data.fingerprint())
+    true = data.train.true_labels
+    store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[true])
+    run = Run(SECOND, data, store, SETTINGS)
+    result = run.finish()
+    shares = [result["last"]["recovery_by_class"][k] * (true == k).sum() for k in np.unique(true)]
+    assert result["last"]["recovery"] == pytest.approx(sum(shares) / len(true))
+    assert 0 <= result["best"]["recovery"] < 1
+
+
 @pytest.mark.parametrize(("given", "expected"), [
     ({"cpu.max": "max 100000\n"}, 8),
     ({"cpu.max": "150000 100000\n"}, 2),

@@ -34,7 +34,7 @@ def test_time_left_by_epochs(now, capsys):
             shown.show(short, epoch)
     shown.show(short, "finished", RESULT)
     assert capsys.readouterr().out == (
-        f"[1/3] {short.id}: test 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
+        f"[1/3] {short.id}: test best 70.0, last 65.0  10 s  about 72 s left\n"
     )
     for epoch in range(15, 21):
         now[0] += 2

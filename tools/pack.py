@@ -104,10 +104,18 @@ def keep_arrays(store: RunStore, experiment: Experiment, root: Path) -> None:
 
 
 def _numbers(run: dict) -> dict:
-    """Scores, digest of the labels and log of a packed run, without times."""
+    """Scores, digest of the labels and log of a packed run, without times, and without the
+    predictions of a second step for the training images, which packed runs lack."""
     log = [{k: v for k, v in epoch.items() if k != "elapsed_time"} for epoch in run["log"]]
-    keys = "state", "data", "best", "last", "labels_sha256"
-    return {"log": log, **{key: run["result"].get(key) for key in keys}}
+    result, second = run["result"], run["experiment"].get("first_step")
+    scores = {
+        (which, name): value
+        for which in ("best", "last")
+        for name, value in (result.get(which) or {}).items()
+        if not (second and name.startswith("recovery"))
+    }
+    keys = "state", "data", "labels_sha256"
+    return {"log": log, "scores": scores, **{key: result.get(key) for key in keys}}
 
 
 def _joined(packed: dict, new: dict) -> dict:

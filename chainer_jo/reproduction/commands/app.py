@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 import logging
 import math
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -30,6 +32,7 @@ from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.status import Cost, Status, duration
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, trials_by_number
+from chainer_jo.text import for_terminal
 
 _logger = logging.getLogger(__name__)
 
@@ -162,7 +165,10 @@ def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace
     for output in shown:
         paths = output.write(store, script.setting, store.root, flags.figures / script.study.folder)
         if finished:
-            print_safely("", output.text(store, script.setting), sep="\n")
+            text = output.text(store, script.setting)
+            if sys.stdout.isatty():
+                text = for_terminal(text, shutil.get_terminal_size().columns)
+            print_safely("", text, sep="\n")
             print_safely("written:", " ".join(map(str, paths)) or "nothing")
     if not shown:
         print("written: nothing")

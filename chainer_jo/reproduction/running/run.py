@@ -170,10 +170,10 @@ class Run:
 
     @property
     def _recovers_by_prediction(self) -> bool:
-        """True if label accuracy is measured on predictions for the training images; the method's
-        own is measured on its labels."""
-        experiment, known = self.experiment, self.split.noisy_labels_right is not None
-        return known and not (experiment.relabelling or experiment.first_step)
+        """True if label accuracy is measured on predictions for the training images; of a first
+        step it is measured on its labels. Tables show the labels of the first step for the joint
+        method; the predictions of its second step compare like with like."""
+        return self.split.noisy_labels_right is not None and not self.experiment.relabelling
 
     def finish(self) -> dict:
         """Trains from the latest checkpoint, or from the start, to the end, and saves and returns

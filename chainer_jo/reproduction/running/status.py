@@ -136,12 +136,12 @@ class Status:
         # A user's own validation images may have wrong labels: no accuracy, only agreement.
         words = {"test": "test", "validation": "held-out agreement", "recovery": "labels"}
         del words["validation" if "test" in result["last"] else "test"]
-        scores = "  ".join(
-            f"{word} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
+        scores = "; ".join(
+            f"{word} best {100 * result['best'][name]:.1f}, last {100 * result['last'][name]:.1f}"
             for name, word in words.items()
             if name in result["last"]
         )
-        return f"{scores} (best > last)  {duration(result['seconds'])}  {self._time_left()}"
+        return f"{scores}  {duration(result['seconds'])}  {self._time_left()}"
 
     def _time_left(self) -> str:
         left = sum(self._left[e] for e in self._todo)
