@@ -64,8 +64,9 @@ def page(folder: Path, figures: Path) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(folder.name)}: {TITLE}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-        f"<h1>{TITLE}</h1>\n<p>{escape(folder.name)}: {escape(origin(folder))}</p>",
-        "<nav><ul>", *links, "</ul></nav>", *sections, "</body>\n</html>\n",
+        f"<h1>{TITLE}</h1>\n<nav><ul>", *links, "</ul></nav>", *sections,
+        f"<footer><p>{escape(folder.name)}: {escape(origin(folder))}</p></footer>",
+        "</body>\n</html>\n",
     ])  # fmt: skip
 
 
@@ -76,9 +77,9 @@ def _place(path: Path) -> tuple[int, int, str]:
 
 def _html(text: str) -> str:
     """Markdown as HTML, with HTML in names escaped and no images; headings, one level down, have
-    the anchors that `slug` gives them."""
+    the anchors that `slug` gives them, and numbers of a cell stay on one line."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    tokens = markdown.parse(text)
+    tokens = markdown.parse(re.sub(r"(?<=[\d*]) (?=[±\[]\s?\d)|(?<=\d ±) ", "\xa0", text))
     for token, content in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{int(token.tag[1]) + 1}"
