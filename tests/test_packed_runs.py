@@ -4,6 +4,7 @@ import hashlib
 import json
 import lzma
 import math
+import os
 import shutil
 
 import numpy as np
@@ -106,29 +107,29 @@ def test_labels_and_weights_of_packed_runs_are_kept(packed, capsys):
         pack.main([*flags(store, other), "--keep", FIRST.id])
 
 
-@pytest.mark.parametrize("name", ["model.npz", "labels.npz", "result.json"])
-def test_a_run_without_all_its_files_is_not_kept(packed, capsys, name):
-    store, other = packed
-    (store.folder(FIRST) / name).unlink()
-    said = "expected a finished run with model.npz and"
-    assert said in not_kept(capsys, store, other, FIRST.id)
+def damage_weights(store):
+    store.save_result(FIRST, store.result(FIRST))  # with their digest
+    (store.folder(FIRST) / "model.npz").write_bytes(b"of another run")
 
 
-def test_a_run_with_other_numbers_or_arrays_or_unknown_is_not_kept(packed, capsys):
+#: What is done to a run before it is to be kept, and the words that refuse it.
+NOT_KEPT = {
+    "no weights": (lambda store: os.unlink(store.folder(FIRST) / "model.npz"), "a finished run"),
+    "no labels": (lambda store: os.unlink(store.folder(FIRST) / "labels.npz"), "a finished run"),
+    "no result": (lambda store: store.reset(FIRST), "a finished run with model.npz and labels"),
+    "others": (lambda store: record(store, FIRST, last={"test": 0.5}), "other numbers than"),
+    "other labels": (lambda store: store.save_labels(FIRST, LABELS[::-1]), "labels.npz: damaged"),
+    "other weights": (damage_weights, "model.npz: changed since"),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_KEPT)
+def test_a_run_with_other_numbers_or_arrays_is_not_kept(packed, capsys, kind):
     store, other = packed
     assert "expected a run packed in" in not_kept(capsys, store, other, "unknown")
-    kept = store.result(FIRST)
-    store.save_result(FIRST, {**kept, "last": {"test": 0.5}})
-    assert "other numbers than" in not_kept(capsys, store, other, FIRST.id)
-    files.write_json(store.folder(FIRST) / "log.json", [{"epoch": 1, "test": 0.2}])
-    store.save_result(FIRST, kept)
-    assert "other numbers than" in not_kept(capsys, store, other, FIRST.id)
-    store.save_labels(FIRST, LABELS[::-1])
-    assert "labels.npz: damaged" in not_kept(capsys, store, other, FIRST.id)
-    record(store, SECOND)  # with the weights' digest
-    pack.pack(store, other.root)
-    (store.folder(SECOND) / "model.npz").write_bytes(b"of another run")
-    assert "model.npz: changed since" in not_kept(capsys, store, other, SECOND.id)
+    change, words = NOT_KEPT[kind]
+    change(store)
+    assert words in not_kept(capsys, store, other, FIRST.id)
 
 
 def test_plans_of_two_gpus_stay_side_by_side(packed):
@@ -219,30 +220,46 @@ def with_digest(result):
     return {**result, "sha256": files.json_digest(result)}
 
 
-def write_packed(root, *runs):
-    """The packed file with these runs."""
-    text = "".join(json.dumps(run) + "\n" for run in runs)
-    (root / PACKED).write_bytes(lzma.compress(text.encode()))
+def edited(change):
+    """Damage to a JSON file that keeps it readable: a single number, unlike another layout."""
+
+    def damage(content):
+        value = json.loads(content)
+        return json.dumps(change(value) or value).encode()
+
+    return damage
 
 
-@pytest.mark.parametrize("content", [
-    b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b"[]\n"),
-    lzma.compress(b'{"a": 1}')[:-9], lzma.compress(b"[" * 50_000), lzma.compress(b"3\n"),
-    lzma.compress(b'{"result": {"id": 3}, "experiment": 3, "log": 3}\n'),
-])  # fmt: skip
-def test_a_damaged_file_is_named(tmp_path, content):
-    (tmp_path / PACKED).write_bytes(content)
-    said = rf"{PACKED}: damaged \(.*\); expected the file as it was packed$"
-    with pytest.raises(UserError, match=said):
-        RunStore(tmp_path).results()
+def packed_again(change):
+    def damage(content):
+        first, second = lzma.decompress(content).splitlines()
+        return lzma.compress(first + b"\n" + edited(change)(second) + b"\n")
+
+    return damage
 
 
-@pytest.mark.parametrize("name, text", [("result.json", "[]"), ("log.json", "3")])
-def test_json_of_another_kind_is_named(packed, name, text):
-    store, _ = packed
-    (store.folder(FIRST) / name).write_text(text)
-    with pytest.raises(UserError, match=rf"{name}: an? \w+ in JSON, expected a (dict|list)"):
-        pack.pack(store, store.root)
+RESULT, LOG, CHANGED = "result.json", "log.json", "damaged .changed since"
+AGAIN = r".*; expected its folder removed, which has its run done again$"
+#: File, damage, and the words about it.
+DAMAGES = [
+    ("experiment.json", edited(lambda run: run.update(seed=1)), "damaged .another des" + AGAIN),
+    (RESULT, edited(lambda result: result.update(seconds=2)), CHANGED + AGAIN),
+    (RESULT, edited(lambda result: result | {"sha256": None}), "damaged .no checksum" + AGAIN),
+    (RESULT, lambda _: b"[]", "a list in JSON, expected a dict"),
+    (LOG, edited(lambda log: log[0].update(test=0.3)), CHANGED + AGAIN),
+    (LOG, edited(list.clear), CHANGED + AGAIN),
+    (LOG, lambda _: b"3", "a int in JSON, expected a list"),
+    *((PACKED, damage, "damaged .*; expected the file as it was packed$") for damage in (
+        packed_again(lambda run: run["experiment"].update(seed=1)),
+        packed_again(lambda run: run["result"].update(seconds=2)),
+        packed_again(lambda run: run["log"].clear()),
+        packed_again(lambda run: run["result"].pop("sha256") and run),
+        *(lambda _, content=content: content for content in (
+            b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b"3\n"),
+            lzma.compress(b'{"a": 1}')[:-9], lzma.compress(b"[" * 50_000),
+        )),
+    )),
+]  # fmt: skip
 
 
 def read_all(store):
@@ -252,33 +269,28 @@ def read_all(store):
         store.log(experiment)
 
 
-@pytest.mark.parametrize("part, change", [
-    ("experiment", lambda run: run["experiment"].update(seed=1)),
-    ("result", lambda run: run["result"].update(seconds=2)),
-    ("log", lambda run: run["log"][0].update(test=0.3)),
-    ("log", lambda run: run["log"].clear()),
-])  # fmt: skip
-def test_what_was_changed_in_a_run_is_named(packed, part, change):
-    """A single number that keeps the file readable, unlike another layout."""
+@pytest.mark.parametrize("name, damage, words", DAMAGES)
+def test_a_damaged_file_is_named_until_it_is_removed(packed, name, damage, words):
     store, other = packed
-    folder, runs = store.folder(SECOND), read_packed(other.root)
-    run = json.loads(json.dumps(runs[SECOND.id]))
-    change(run)
-    for name in run:
-        (folder / f"{name}.json").write_text(json.dumps(runs[SECOND.id][name], sort_keys=True))
-    read_all(store)
-    for name, value in run.items():
-        files.write_json(folder / f"{name}.json", value)
-    said = rf"{part}.json: damaged \(.*; expected its folder removed, which has its run done again$"
-    for use in (read_all, lambda store: pack.pack(store, other.root)):
-        with pytest.raises(UserError, match=said):
-            use(store)
-    shutil.rmtree(folder)
-    read_all(store)
-    assert pending(EXPERIMENTS, store) == [SECOND]
-    write_packed(other.root, runs[FIRST.id], run)
-    with pytest.raises(UserError, match=rf"{PACKED}: damaged \(.*expected the file as it was"):
-        read_all(other)
+    used, folder = (other, other.root) if name == PACKED else (store, store.folder(SECOND))
+    read_all(used)
+    (folder / name).write_bytes(damage((folder / name).read_bytes()))
+    with pytest.raises(UserError, match=f"{name}: {words}"):
+        read_all(used)
+    if name != PACKED:
+        shutil.rmtree(folder)
+        read_all(store)
+        assert pending(EXPERIMENTS, store) == [SECOND]
+
+
+def test_a_result_without_a_digest_of_its_log_is_refused(packed):
+    """It would hide any change of the log."""
+    store, _ = packed
+    path = store.folder(SECOND) / "result.json"
+    result = {k: v for k, v in json.loads(path.read_text()).items() if k[-6:] != "sha256"}
+    files.write_json(path, with_digest(result))
+    with pytest.raises(UserError, match="log.json: damaged .no checksum, as of an older version"):
+        read_all(store)
 
 
 def test_changed_labels_are_named(packed):
@@ -302,23 +314,3 @@ def test_a_run_begun_again_while_its_log_is_read_is_no_damage(packed, monkeypatc
 
     monkeypatch.setattr(files, "read_json", begun_again_before)
     assert store.log(SECOND) == []
-
-
-@pytest.mark.parametrize("digest", ["", None, 0, False, [], {}, "missing"])
-@pytest.mark.parametrize("key", ["sha256", "log_sha256"])
-def test_a_result_without_a_digest_is_refused(packed, key, digest):
-    """It would hide any change of its numbers."""
-    store, other = packed
-    run = read_packed(other.root)[SECOND.id]
-    result = {name: value for name, value in run["result"].items() if name not in ("sha256", key)}
-    result["seconds"] = 99
-    if key == "log_sha256":
-        result = with_digest(result | ({} if digest == "missing" else {key: digest}))
-    elif digest != "missing":
-        result[key] = digest
-    files.write_json(store.folder(SECOND) / "result.json", result)
-    write_packed(other.root, {**run, "result": result})
-    for each, name in ((store, "(result|log).json"), (other, PACKED)):
-        said = f"{name}: damaged .no checksum, as of an older version.; expected"
-        with pytest.raises(UserError, match=said):
-            read_all(each)
