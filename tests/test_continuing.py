@@ -243,7 +243,7 @@ def test_a_snapshot_without_a_part_or_with_another_array_is_refused(begun, part,
     assert arrays.pop(part) is not None
     np.savez(path, **arrays | ({} if value is None else {part: np.asarray(value)}))
     said = f".without '{part}', .*" if value is None else ".*"
-    said = f"snapshot.npz: damaged {said}; expected this file removed, which restarts the run$"
+    said = f"snapshot.npz: damaged {said}; remove this file, the run then starts again$"
     with pytest.raises(UserError, match=said):
         finish(store, EXPERIMENTS[2])
 
@@ -256,7 +256,7 @@ def test_what_is_pickled_in_a_snapshot_does_not_run(begun, tmp_path, part):
     """Where a results folder came from somebody else."""
     (store, path), mark = begun, tmp_path / "has run"
     poison_npz(path, part, mark)
-    said = "snapshot.npz: .*expected .*this file removed, which restarts the run"
+    said = "snapshot.npz: .*expected .*; remove this file, the run then starts again"
     with pytest.raises(UserError, match=said) as caught:
         finish(store, EXPERIMENTS[2])
     assert not mark.exists() and "\n" not in str(caught.value)

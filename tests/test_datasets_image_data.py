@@ -48,7 +48,9 @@ def test_noisy_labels_need_a_validation_set():
     data = small()
     noisy = replace(data.train, labels=data.train.labels[::-1].copy())
     replace(data, train=noisy, validation=data.test)
-    with pytest.raises(UserError, match="'small': noisy labels, expected a validation set"):
+    with pytest.raises(
+        UserError, match="'small': the training labels are noisy; give a validation set"
+    ):
         replace(data, train=noisy)
 
 

@@ -239,7 +239,7 @@ def packed_again(change):
 
 
 RESULT, LOG, CHANGED = "result.json", "log.json", "damaged .changed since"
-AGAIN = r".*; expected its folder removed, which has its run done again$"
+AGAIN = r".*; remove its folder, its run is then done again$"
 #: File, damage, and the words about it.
 DAMAGES = [
     ("experiment.json", edited(lambda run: run.update(seed=1)), "damaged .another des" + AGAIN),
@@ -296,7 +296,7 @@ def test_a_result_without_a_digest_of_its_log_is_refused(packed):
 def test_changed_labels_are_named(packed):
     store, _ = packed
     store.save_labels(FIRST, LABELS[::-1])
-    said = "labels.npz: damaged .changed since.*expected it removed, which has its run done again"
+    said = "labels.npz: damaged .changed since.*; remove it, its run is then done again"
     with pytest.raises(UserError, match=said):
         store.soft_labels(FIRST)
     (store.folder(FIRST) / "labels.npz").unlink()

@@ -189,7 +189,9 @@ def test_labels_are_clustered_once(tmp_path):
     whole = kept.read_bytes()
 
     def refused(why, *, seed=0, data=true):
-        said = rf"-{seed}.npz: damaged .*{why}.*; expected this file removed, which clusters the"
+        said = (
+            rf"-{seed}.npz: damaged .*{why}.*; expected it as written; remove it, the features are"
+        )
         with pytest.raises(UserError, match=said):
             source.labels(data_set(data), name, seed, tmp_path / "results")
 

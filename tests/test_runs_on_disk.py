@@ -95,7 +95,7 @@ def test_labels_and_checkpoints_of_the_same_images_in_another_order_are_refused(
     with pytest.raises(UserError, match="checkpoint of .* expected the same run, data") as caught:
         Run(ON_DISK, reordered(data), store, SETTINGS).finish()
     assert "--fresh" not in str(caught.value)  # not a flag of all commands
-    assert "or this file removed, which restarts the run" in str(caught.value)
+    assert "; remove this file, the run then starts again" in str(caught.value)
     record(store, ON_DISK, data=data.fingerprint())
     store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
     Run(SECOND, data, store, SETTINGS)
@@ -114,7 +114,7 @@ def test_damaged_checkpoints_and_labels_are_refused(data, tmp_path):
     store = RunStore(tmp_path)
     path = stopped(store, data)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match="expected this file removed, which restarts") as caught:
+    with pytest.raises(UserError, match="remove this file, the run then starts") as caught:
         Run(ON_DISK, data, store, SETTINGS).finish()
     assert str(caught.value).startswith(f"{path}: damaged (")
     assert "--fresh" not in str(caught.value)
@@ -125,7 +125,7 @@ def test_damaged_checkpoints_and_labels_are_refused(data, tmp_path):
     whole[whole.rindex(b"PK\1\2") + 6] ^= 1 << 6  # needs another version of zip
     for text in (b"", labels.read_bytes()[:-50], whole):
         labels.write_bytes(text)
-        with pytest.raises(UserError, match=r"labels.npz: damaged \(.*expected it removed"):
+        with pytest.raises(UserError, match=r"labels.npz: damaged \(.*; remove it"):
             store.soft_labels(ON_DISK)
 
 

@@ -259,7 +259,9 @@ def test_what_does_not_fit_is_refused():
     order = BatchIterator(4, 2, 0, 1, pad=2, flip=False)
     images = Images(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
     optimizer = FlatMomentumSGD(0.1).setup(small_chain())
-    with pytest.raises(UserError, match="padding: 2 of the iterator, expected the images' 1"):
+    with pytest.raises(
+        UserError, match="crops with padding 2, the images have padding 1; expected"
+    ):
         JointUpdater(order, optimizer, images, SoftLabels(np.zeros(4, np.int32), 2, "soft"))
 
 

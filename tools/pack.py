@@ -133,7 +133,7 @@ def _check_data(computed: Path, committed: Path) -> None:
         raise UserError(
             f"{path}: the runs packed there are of {theirs.get('data')} with fingerprint "
             f"{theirs.get('fingerprint')}, those in {computed} of {ours.get('data')} "
-            f"{ours.get('fingerprint')}; expected the same data, or another --reference folder"
+            f"{ours.get('fingerprint')}; expected the same data; choose another --reference folder"
         )
 
 

@@ -120,7 +120,10 @@ class LabelledData:
                 )
 
         if self.is_clean and not np.array_equal(self.train.labels, self.train.true_labels):
-            raise UserError(f"data {self.name!r}: noisy labels, expected a validation set")
+            raise UserError(
+                f"data {self.name!r}: the training labels are noisy; give a validation set with "
+                "true labels"
+            )
 
     @property
     def sets(self) -> dict[str, Labelled]:

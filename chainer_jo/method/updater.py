@@ -59,7 +59,10 @@ class JointUpdater(StandardUpdater):
         super().__init__(iterator, optimizer)
         pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
         if len(set(pads)) > 1:
-            raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
+            raise UserError(
+                f"the iterator crops with padding {pads[0]}, the images have padding {pads[1]}; "
+                "expected the same padding"
+            )
         if graph and not isinstance(optimizer, FlatMomentumSGD):
             name = type(optimizer).__name__
             raise UserError(f"CUDA graph with {name}: expected FlatMomentumSGD, or no graph")

@@ -20,9 +20,9 @@ class Trials:
     """Numbers by the trial's seed and their mean; or a ``constant`` for all trials, see `of_all`.
 
     The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
-    that every operand has; what one side diverged in has diverged. A constant, such as a number
-    that the paper quotes, goes with any trial and has no scatter. ``empty`` trials of those
-    ``planned`` have finished with nothing to count.
+    that every operand has; a trial that diverged in one operand has diverged in the result. A
+    constant, such as a number that the paper quotes, goes with any trial and has no scatter.
+    ``empty`` trials of those ``planned`` have finished with nothing to count.
     """
 
     numbers: Mapping[int, float | None]

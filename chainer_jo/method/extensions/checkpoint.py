@@ -16,7 +16,7 @@ _LR = "updater/optimizer:main/lr"
 _DATA = "data"
 _CODES = "codes"
 #: Remedy in messages: not every command has a flag that starts over.
-_REMOVED = "this file removed, which restarts the run"
+_REMOVE = "remove this file, the run then starts again"
 
 
 class Paused(Exception):
@@ -89,16 +89,16 @@ class Checkpoint(training.Extension):
         lacks a part of the state."""
         if not self.path.exists():
             return
-        with files.expected(self.path, _REMOVED):
+        with files.expected(self.path, f"it as written; {_REMOVE}"):
             state = files.arrays(self.path)
         trained_on = str(state.get(_DATA))
         # Checkpoints of older versions lack the run's id at the front.
         if trained_on != self.data and not self.data.endswith(f"-{trained_on}"):
             raise UserError(
                 f"{self.path}: checkpoint of {trained_on!r}, this run is {self.data!r}; expected "
-                f"the same run, data and labels, or {_REMOVED}"
+                f"the same run, data and labels; {_REMOVE}"
             )
-        with files.expected(self.path, _REMOVED):
+        with files.expected(self.path, f"it as written; {_REMOVE}"):
             try:
                 earlier = [dict(code) for code in json.loads(str(state[_CODES]))]
                 serializers.NpzDeserializer(state).load(trainer)

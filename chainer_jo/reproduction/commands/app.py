@@ -131,8 +131,7 @@ def _check_noise_rates(study: Study, outputs: Sequence[Output]) -> None:
 
 
 def _seconds_per_epoch(study: Study) -> float | None:
-    """The preset's guess, on a CPU; None for other images than its own: they may be more, or
-    larger."""
+    """Estimated seconds per epoch on a CPU; None for data that the preset was not timed on."""
     preset, usual = study.preset, study.preset.default_data
     own = usual is None or of_the_paper(study.data) == of_the_paper(usual)
     if not own and preset.image_shape is not None:
@@ -241,7 +240,7 @@ def _bind_data(script: Script) -> LabelledData:
         raise UserError(
             f"{path}: the results are from {bound.get('data')} with fingerprint "
             f"{bound.get('fingerprint')}, the data are {data.name} {identity['fingerprint']}; "
-            "expected the same data, or another --results folder"
+            "expected the same data; choose another --results folder for these"
         )
     check_results(script.experiments, script.store, data)  # runs may be copied alone
     if bound is None:
@@ -302,7 +301,7 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
     """Raises UserError if results of more trials would be replaced."""
     for output in outputs:
         path = script.store.root / f"{output.name}.json"
-        with files.expected(path, "the file removed, so that it is written again"):
+        with files.expected(path, "a table or figure; remove the file, it is then written again"):
             before = trials_by_number(files.read_json(path, object, missing=None))
         kept = before & trials_by_number(
             output.data(script.store, script.setting) if before else ()
@@ -310,5 +309,5 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
         if kept != before:
             raise UserError(
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
-                "available; expected the flags with which it was made, or the file removed"
+                "available; use the flags with which it was made, or remove the file"
             )

@@ -20,7 +20,7 @@ class Network:
     """Units and filters of each stage of the `PreActResNet`, or the `ResNet50` that starts from
     ``weights``.
 
-    ``weights`` tells files of pretrained weights apart: the variant and a digest of the file.
+    ``weights``: variant and digest of the file of pretrained weights.
     """
 
     units: tuple[int, ...] = (5, 5, 5)

@@ -32,7 +32,7 @@ def labels_of(first_step: Experiment, store: RunStore, fingerprint: str) -> np.n
     if result["data"] != fingerprint:
         raise UserError(
             f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
-            f"{fingerprint}; expected the same data, or another --results folder"
+            f"{fingerprint}; expected the same data; choose another --results folder"
         )
     return labels
 
@@ -103,7 +103,9 @@ class PseudoSource:
                 )
             labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.save_arrays(path, of, labels=labels)
-        with files.expected(path, "this file removed, which clusters the features again"):
+        with files.expected(
+            path, "it as written; remove it, the features are then clustered again"
+        ):
             return files.load_arrays(path, of)["labels"]
 
     def check(self, data: LabelledData) -> None:

@@ -27,8 +27,8 @@ WEIGHTS, LABELS = "model.npz", "labels.npz"
 #: Checkpoint of an unfinished run, and all files that a run writes in its folder.
 SNAPSHOT = "snapshot.npz"
 _FILES = ("experiment.json", "result.json", "log.json", LABELS, WEIGHTS, SNAPSHOT)
-DONE_AGAIN = "which has its run done again"
-_FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
+_REMOVE_FOLDER = "it as written; remove its folder, its run is then done again"
+_REMOVE_FILE = "it as written; remove it, its run is then done again"
 _AS_PACKED = "the file as it was packed"
 _CHANGED = "changed since it was written"
 #: Files, when they were written, and the digests of what they held.
@@ -154,7 +154,7 @@ class RunStore:
         if result["labels_sha256"] == _digest(labels):
             return labels
         if result == _kept_result(folder):
-            with files.expected(folder / LABELS, f"it removed, {DONE_AGAIN}"):
+            with files.expected(folder / LABELS, _REMOVE_FILE):
                 raise ValueError(_CHANGED)
         return None
 
@@ -219,7 +219,7 @@ class RunStore:
             if experiment.id in read_packed(self.root):
                 raise UserError(
                     f"run {experiment.id}: packed in {self.root / PACKED}, packed runs cannot be "
-                    "deleted; expected another --results folder"
+                    "deleted; choose another --results folder"
                 )
         existing = [e for e in experiments if self.folder(e).exists()]
         for experiment in existing:  # one by one: all locks at once would exceed the open files
@@ -239,8 +239,7 @@ class RunStore:
         with self.lock(experiment) as mine:
             if not mine:
                 raise UserError(
-                    f"run {experiment.id}: another process computes this run, expected it to be "
-                    "stopped first"
+                    f"run {experiment.id}: another process computes this run; stop it first"
                 )
             yield
 
@@ -261,7 +260,7 @@ def _ours(name: str) -> bool:
 def _kept_description(folder: Path) -> dict:
     path = folder / "experiment.json"
     description = files.read_json(path)
-    with files.expected(path, _FOLDER_REMOVED):
+    with files.expected(path, _REMOVE_FOLDER):
         _check_description(description, folder.name)
     return description
 
@@ -271,7 +270,7 @@ def _kept_result(folder: Path) -> dict | None:
     path = folder / "result.json"
     result = files.read_json(path, missing=None)
     if result is not None:
-        with files.expected(path, _FOLDER_REMOVED):
+        with files.expected(path, _REMOVE_FOLDER):
             _check_result(result, folder.name, path)
     return result
 
@@ -280,7 +279,7 @@ def _kept_log(folder: Path) -> list[dict]:
     """The log in a run's folder, so far."""
     ended, log = (folder / "result.json").exists(), _log(folder)
     result = _kept_result(folder) if ended else None  # gone if the run was begun again meanwhile
-    with files.expected(folder / "log.json", _FOLDER_REMOVED):
+    with files.expected(folder / "log.json", _REMOVE_FOLDER):
         _check_log(log, result or {}, folder / "log.json")
     return log
 
@@ -293,7 +292,7 @@ def _labels(folder: Path) -> np.ndarray | None:
     path = folder / LABELS
     if not path.exists():
         return None
-    with files.expected(path, f"it removed, {DONE_AGAIN}"):
+    with files.expected(path, _REMOVE_FILE):
         return np.asarray(files.arrays(path)["labels"], np.float32)
 
 
@@ -342,7 +341,7 @@ def _digest(labels: np.ndarray) -> str:
 
 
 def read_packed(root: Path) -> dict[str, dict]:
-    """By id, the packed runs of a results folder; none if it has no such file.
+    """Packed runs of a results folder by run id; empty if nothing is packed.
 
     Raises UserError if the file is damaged.
     """
