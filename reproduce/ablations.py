@@ -3,7 +3,7 @@
 The paper states the effects without numbers, so this table has no counterpart there.
 """
 
-from chainer_jo.reproduction.claims.ablations import NOISES
+from chainer_jo.reproduction.claims.comparisons import NOISES
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study

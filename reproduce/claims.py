@@ -1,4 +1,4 @@
-"""Verdicts on every claim of the paper over the finished runs; computes nothing."""
+"""Every claim of the paper, compared over the finished runs; computes nothing."""
 
 import sys
 

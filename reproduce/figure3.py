@@ -1,6 +1,6 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
-from chainer_jo.reproduction.claims.memorization import noise_entropy
+from chainer_jo.reproduction.claims.comparisons import noise_entropy
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on

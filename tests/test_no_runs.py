@@ -100,19 +100,20 @@ def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path, monk
 
 
 def test_trials_are_counted_number_by_number():
-    """Not their sum alone. More trials change a verdict, and so the label of the claim."""
+    """Not their sum alone. More trials change the word of a claim."""
 
     def figure(**trials):
         return {"curves": [{"label": name, "trials": n} for name, n in trials.items()]}
 
-    def claim(label, trials):
-        return [{"id": "x", "label": label, "findings": [{"what": "a", "trials": trials}]}]
+    def claim(word, trials):
+        comparison = {"compared": "a", "at": "r = 0.5", "trials": trials}
+        return [{"id": "x", "word": word, "comparisons": [comparison]}]
 
     before = trials_by_number(figure(noisy=2, pseudo=2))
     assert before.total() == 4 and not before <= trials_by_number(figure(noisy=5))
     assert before <= trials_by_number(figure(pseudo=2, noisy=3))
-    later = trials_by_number(claim("in part (1 of 2)", 6))
-    assert trials_by_number(claim("undecided after 3 trials", 3)) <= later
+    later = trials_by_number(claim("agrees", 6))
+    assert trials_by_number(claim("unclear", 3)) <= later
 
 
 @pytest.mark.parametrize("content", [{"trials": "nine"}, {"cells": [{"trials": {"a": 3}}]}])

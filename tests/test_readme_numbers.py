@@ -8,7 +8,6 @@ from readme_regions import means, papers
 
 from chainer_jo import files
 from chainer_jo.reproduction.running.store import read_packed
-from chainer_jo.reproduction.tables_and_figures import claims_page as claims
 
 REFERENCE = ROOT / "results" / "reference"
 #: Results at the paper's own scale: on the official images, and on JPEG files.
@@ -24,11 +23,6 @@ def both(folder: str, number: int = 1) -> tuple[dict, dict]:
     """Our numbers and the paper's, by method, score, accuracy and noise rate."""
     table = files.read_json(REFERENCE / folder / f"table{number}.json")
     return means(table), papers(table)
-
-
-def claim(folder: str, name: str) -> dict:
-    (found,) = (each for each in claims.read(REFERENCE / folder) if each["id"] == name)
-    return found
 
 
 def test_the_readme_says_how_close_it_is_at_the_papers_scale():
@@ -77,31 +71,10 @@ def test_how_far_accuracy_drops_in_figure_2():
     log = read_packed(REFERENCE / AT_SCALE_JPEG)[high["runs"][0]]["log"]
     own, eighths, quarter, line = drops([100 * entry["test"] for entry in log])
 
-    def drop(folder: str, name: str) -> float:
-        return abs(claim(folder, name)["bounded"]["findings"][0]["difference"])
-
-    at_high, at_low = (
-        [drop(folder, name) for folder in ("half", "digits")]
-        for name in ("high-rate-keeps", "low-rate-falls")
-    )
-    assert (
-        f"In Figure 2 at 0.2, test accuracy ends {at_high[0]:.1f} points below its peak in "
-        f"`half` and {at_high[1]:.1f} in `digits`; at 0.02 the drops are "
-        f"{at_low[0]:.1f} and {at_low[1]:.1f} points"
-    ) in words()
-    assert f"{min(own, eighths, quarter, line):.1f} to {own:.1f} points, by estimate" in words()
     assert (
         f"drops by {own:.1f}. Less biased estimates are {eighths:.1f} (eighths of the epochs), "
         f"{quarter:.1f} (second quarter versus end) and {line:.1f} (straight line from epoch 41)"
     ) in words("docs/reproduction-notes.md")
-
-
-def test_the_readme_says_in_how_many_settings_labels_are_corrected():
-    half, digits = (claim(folder, "labels-are-corrected") for folder in ("half", "digits"))
-    assert half["label"] == "in part (8 of 10)" and digits["verdict"] == "holds"
-    assert "in 8 of 10 settings of `half` and in 10 of 10 in `digits`" in words()
-    clean, paper = (numbers["joint", "last", "recovery", 0.0] for numbers in both("half"))
-    assert f"spoils clean labels, from 100 to {clean:.1f} % (paper: {paper:.1f})" in words()
 
 
 def test_the_readme_says_what_is_left_of_the_gain_versus_the_best_epoch():
@@ -124,29 +97,6 @@ def test_the_readme_says_what_is_left_of_the_gain_versus_the_best_epoch():
         f"Forward in `half` (paper: {paper:.1f}, {min(paper1):.1f} to {max(paper1):.1f}, "
         f"{min(paper2):.1f} to {max(paper2):.1f})"
     ) in words()
-
-
-def test_the_readme_says_how_far_ahead_of_forward_the_method_is():
-    findings = claim("half", "asymmetric-test-is-clearly-better")["findings"]
-    (last,) = (f for f in findings if f["what"].startswith("last, ours versus Forward"))
-    low, high = last["interval"]
-    said = f"{last['difference']:.2f} points ({low:.2f} to {high:.2f})"
-    assert f"The gain is {said} at the last epoch of `half`" in words()
-    assert f"holds: {said} over Forward" in words("docs/summary.md")
-
-
-def test_the_readmes_verdicts_are_those_of_the_claims():
-    said = {
-        "symmetric-test-is-better": ("holds", "holds"),
-        "symmetric-recovery-is-better": ("holds", "holds"),
-        "high-rate-keeps": ("holds", "does not hold"),
-        "high-rate-does-not-memorize": ("does not hold", "does not hold"),
-        "asymmetric-ours-keeps": ("holds", "holds"),
-        "asymmetric-test-is-clearly-better": ("holds", "undecided"),
-        "asymmetric-recovery-is-clearly-better": ("in part", "undecided"),
-    }
-    for name, verdicts in said.items():
-        assert tuple(claim(f, name)["verdict"] for f in ("half", "digits")) == verdicts, name
 
 
 def test_the_readme_says_how_many_labels_of_images_become_correct():

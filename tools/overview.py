@@ -1,4 +1,4 @@
-"""Writes results/README.md, and regions of README.md, from results."""
+"""Writes results/README.md, and regions of README.md and docs/summary.md, from results."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from committed import references
 from matrix import matrix
-from readme_regions import fill, not_run, result, tables, verdicts
+from readme_regions import claims, fill, not_run, result, tables
 from results_page import page
 
 from chainer_jo import files
@@ -18,7 +18,7 @@ REGIONS = {
     "result": result,
     "matrix": matrix,
     "tables": tables,
-    "verdicts": verdicts,
+    "claims": claims,
     "not run": not_run,
 }
 
@@ -30,8 +30,10 @@ def texts() -> dict[Path, str]:
     text = readme.read_text("utf-8")
     for name, region in REGIONS.items():
         text = fill(text, name, region(found))
+    summary = ROOT / "docs/summary.md"
+    rows = fill(summary.read_text("utf-8"), "claims", claims(found, "../"))
     costs = files.read_json(ROOT / "benchmarks/results/script_costs-digits.json")
-    return {readme: text, ROOT / "results/README.md": page(found, costs)}
+    return {readme: text, summary: rows, ROOT / "results/README.md": page(found, costs)}
 
 
 if __name__ == "__main__":

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from committed import FULL_SCALE, Reference
+from committed import FULL_SCALE, MOST_TELLING, Reference
 
-from chainer_jo.reproduction.claims.claim import DECIDED, NOT_RUN
-from chainer_jo.reproduction.experiments.words import of_the_paper
+from chainer_jo.reproduction.claims.claim import NOT_RUN
+from chainer_jo.reproduction.experiments.words import of_the_paper, slug
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.claims_page import bounded, on_premise, summary
+from chainer_jo.reproduction.tables_and_figures.claims_page import difference_in_words, in_words
 from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 from chainer_jo.text import counted
 
@@ -24,6 +23,25 @@ COMPUTED = {"table": (1, 2, *range(6, 14)), "figure": range(2, 7)}
 PSEUDO_LABELS = "docs/baselines.md#pseudo-labels-pl-cifar-sections-51-and-57"
 #: Clustered features in words, by the beginning of their name.
 FEATURES = {"pixels": "pixels", "cifar10-effnetlite0-pca128": "EfficientNet-Lite0's features"}
+#: Rows of `claims`: words, claim, and the beginning and setting of one of its comparisons.
+CLAIMS = (
+    ("cross entropy overfits: test accuracy, best / last epoch, symmetric r = 0.5",
+     "symmetric-cross-entropy-drops", "test accuracy", "r = 0.5"),
+    ("the joint method tests better than cross entropy: last epoch, symmetric r = 0.5",
+     "symmetric-test-is-better", "test accuracy, last", "r = 0.5"),
+    ("it corrects noisy labels: label accuracy after / before, symmetric r = 0.5",
+     "labels-are-corrected", "label accuracy, symmetric", "r = 0.5"),
+    ("it tests better than Forward: last epoch, asymmetric r = 0.4",
+     "asymmetric-test-is-better", "test accuracy, last epoch: joint > Forward", "r = 0.4"),
+    ("its labels are better than Forward's predictions: last epoch, asymmetric r = 0.4",
+     "asymmetric-recovery-is-better", "label accuracy, last epoch: joint > Forward", "r = 0.4"),
+    ("test accuracy stays high at a high learning rate: end / peak, Figure 2, 0.2",
+     "high-rate-keeps", "test accuracy", "lr = 0.2"),
+    ("pseudo labels are corrected less: gain with symmetric r = 0.3 / with pseudo labels",
+     "pseudo-corrected-less", "gain", "symmetric 0.3"),
+    ("hyper parameters matter little: learning rate 0.005 / 0.03, Table 6",
+     "table6-insensitive", "learning rate", "0.005"),
+)  # fmt: skip
 CROSS_ENTROPY, JOINT = "cross_entropy", "joint"
 
 
@@ -114,31 +132,48 @@ def _table(columns: Mapping[str, tuple], rows: Sequence[Sequence[str]]) -> list[
     return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
 
 
-def verdicts(found: Sequence[Reference]) -> str:
-    """The number of claims by verdict in each preset that is judged, in the paper's words and with
-    our bounds."""
-    return verdict_counts(found, "results/reference")
+def claims(found: Sequence[Reference], above: str = "") -> str:
+    """Eight claims of the paper, each with one of its comparisons: the paper's two numbers and
+    ours, the difference with its interval, and the word and counts of the claim; links are
+    relative to the folder that ``above`` leads to."""
+    heads = ("claim", "paper", "paper's scale (one seed)", *(f"`{name}`" for name in MOST_TELLING))
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for text, *which in CLAIMS:
+        at_scale = [_compared(r, *which) for r in found if r.preset == FULL_SCALE]
+        judged = [_compared(r, *which) for name in MOST_TELLING for r in found if r.name == name]
+        shown = next((each for each in at_scale if each[2]["difference"] is not None), None)
+        cells = [_sides(judged[0][2]["paper"]), f"{_sides(shown[2]['here'])}" if shown else ""]
+        if shown and shown[0].data != "cifar10":
+            cells[-1] += " (JPEG)"
+        cells += [
+            "; ".join(filter(None, (
+                f"{_sides(comparison['here'])}: {difference_in_words(comparison)}"
+                if comparison["difference"] is not None else "",
+                claim_link(r, claim, f"{above}results/"),
+            )))
+            for r, claim, comparison in judged
+        ]  # fmt: skip
+        rows.append(f"| {text} | {' | '.join(cell or 'not run' for cell in cells)} |")
+    return "\n".join(rows)
 
 
-def verdict_counts(found: Sequence[Reference], folder: str) -> str:
-    """The table of `verdicts`, with links below ``folder``."""
-    lines = [
-        "| preset, form | holds | in part | does not hold | open | not run | comparisons |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for r in (r for r in found if r.claims):
-        for form, claims in (("paper's words", r.claims), ("our bounds", bounded(r.claims))):
-            count = Counter(claim["verdict"] for claim in claims)
-            decided = [count[verdict] for verdict in DECIDED]
-            left = len(claims) - sum(decided) - count[NOT_RUN]
-            cells = [*map(str, (*decided, left, count[NOT_RUN]))]
-            for i, verdict in enumerate(DECIDED):
-                resting = sum(on_premise(c) for c in claims if c["verdict"] == verdict)
-                cells[i] += f" ({resting} on a premise)" * bool(resting)
-            share = summary(claims).split("; ")[1].replace(" comparisons", "")
-            link = f"[{r.name}]({folder}/{r.name}/claims.md)"
-            lines.append(f"| {link}, {form} | {' | '.join((*cells, share))} |")
-    return "\n".join(lines)
+def _compared(r: Reference, name: str, compared: str, at: str) -> tuple[Reference, dict, dict]:
+    """A claim of these results, and one of its comparisons."""
+    (claim,) = (claim for claim in r.claims if claim["id"] == name)
+    comparisons = (each for each in claim["comparisons"] if each["at"] == at)
+    return r, claim, next(each for each in comparisons if each["compared"].startswith(compared))
+
+
+def _sides(numbers: Sequence[float | None] | None) -> str:
+    return " / ".join("–" if n is None else f"{n:.1f}" for n in numbers) if numbers else "–"
+
+
+def claim_link(r: Reference, claim: dict, results: str) -> str:
+    """Word and counts of a claim, linked to its section; ``results`` leads to that folder."""
+    if claim["word"] == NOT_RUN:
+        return NOT_RUN
+    word, counts = in_words(claim).split(": ")
+    return f"[{word}]({results}reference/{r.name}/claims.md#{slug(claim['section'])}) ({counts})"
 
 
 def not_run(found: Sequence[Reference]) -> str:

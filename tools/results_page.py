@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from committed import Reference, described, trials
+from committed import MOST_TELLING, Reference, described, trials
 from pack import SUMS
-from readme_regions import verdict_counts, wrapped
+from readme_regions import claim_link, wrapped
 
-from chainer_jo.reproduction.claims import GROUPS
-from chainer_jo.reproduction.claims.claim import NOT_RUN
+from chainer_jo.reproduction.claims import SECTIONS
 from chainer_jo.reproduction.experiments.presets import PRESETS
-from chainer_jo.reproduction.experiments.words import slug
 from chainer_jo.reproduction.running.store import PACKED
-from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise
+from chainer_jo.reproduction.tables_and_figures.claims_page import totals
 from chainer_jo.text import counted
+
+INTRODUCTION = (
+    "A claim *agrees* if all its comparisons agree with the paper, each by its own 95 % interval. "
+    "It is *contradicted* if some contradict and none agrees, *mixed* if some do either, and "
+    "*unclear* otherwise. *Sized for*: an effect for which we chose the preset, so no result. –: "
+    "not about these images. Words link to all numbers."
+)
 
 
 def page(found: Sequence[Reference], costs: dict) -> str:
@@ -24,7 +29,7 @@ def page(found: Sequence[Reference], costs: dict) -> str:
         "",
         "`tools/overview.py` writes this page.",
         "",
-        *_claims([r for r in found if r.claims]),
+        *_claims([r for r in found if r.name in MOST_TELLING]),
         "",
         "## Runs",
         "",
@@ -128,51 +133,20 @@ def _script_costs(measured: dict) -> list[str]:
 
 
 def _claims(found: Sequence[Reference]) -> list[str]:
-    """Every claim and its verdict in each preset, side by side, by groups."""
-    verdicts = {r.name: {claim["id"]: claim for claim in r.claims} for r in found}
-    lines = [
-        "## Claims",
-        "",
-        "Each claim is judged in the paper's words. The verdict with our bound follows where it "
-        "differs. Verdicts link to all numbers. *k of n* counts the comparisons that support the "
-        "claim. The number after it is the least favourable difference.",
-        "",
-        *verdict_counts(found, "reference").split("\n"),
-        "",
-        f"| claim | {' | '.join(verdicts)} |",
-        "|---" * (len(found) + 1) + "|",
-    ]
-    for group, claims in GROUPS.items():
-        if any(claim.id in known for claim in claims for known in verdicts.values()):
-            lines.append(f"| **{group}** |" + " |" * len(found))
+    """Every claim with its word and counts in each preset, side by side, by section."""
+    known = {r.name: {claim["id"]: claim for claim in r.claims} for r in found}
+    lines = ["## Claims", "", *wrapped(INTRODUCTION).split("\n"), ""]
+    for r in found:
+        lines += [
+            f"- [{r.name}](reference/{r.name}/claims.md): {line}." for line in totals(r.claims)
+        ]
+    lines += ["", f"| claim | {' | '.join(known)} |", "|---" * (len(found) + 1) + "|"]
+    for section, claims in SECTIONS.items():
+        lines.append(f"| **{section}** |" + " |" * len(found))
         for claim in claims:
-            cells = [
-                _verdict(r, verdicts[r.name].get(claim.id, {"verdict": "not judged"}))
+            cells = (
+                claim_link(r, known[r.name][claim.id], "") if claim.id in known[r.name] else "–"
                 for r in found
-            ]
-            if any(claim.id in known for known in verdicts.values()):
-                lines.append(f"| {claim.statement} ({claim.place}) | {' | '.join(cells)} |")
+            )
+            lines.append(f"| {claim.statement} ({claim.place}) | {' | '.join(cells)} |")
     return lines
-
-
-def _verdict(r: Reference, claim: dict) -> str:
-    """The verdict with a link, our bound's where it differs, the share of comparisons that support
-    the claim, and the least favourable difference."""
-    verdict = claim["verdict"]
-    if verdict == NOT_RUN or "id" not in claim:
-        return verdict
-    anchor = slug(f"{claim['label']}: {claim['id']}")
-    parts = [f"[{verdict}](reference/{r.name}/claims.md#{anchor})"]
-    if claim["bounded"] and claim["bounded"]["verdict"] != verdict:
-        parts.append(f"with our bound: {claim['bounded']['verdict']}")
-    if on_premise(claim):
-        parts.append("on a premise")
-    findings = [finding for finding in claim["findings"] if not finding["premise"]]
-    if len(findings) > 1:
-        supporting = sum(finding["outcome"] == "supports" for finding in findings)
-        parts.append(f"{supporting} of {len(findings)}")
-    different = [f for f in findings if f.get("difference") is not None]
-    if different:
-        least = min(different, key=lambda finding: finding["difference"])
-        parts.append(f"{least['difference']:+.3g} {least['unit']}")
-    return ", ".join(parts)

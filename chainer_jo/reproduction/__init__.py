@@ -1,1 +1,1 @@
-"""The paper's experiments, from their descriptions to tables, figures and verdicts."""
+"""The paper's experiments, from their descriptions to tables, figures and claims."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -10,9 +10,6 @@ from statistics import fmean, stdev
 
 CONFIDENCE = 0.95
 """Confidence level of every interval of a mean."""
-
-EQUAL = 1e-6
-"""Largest difference of numbers that count as equal: the rounding of sums."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +75,14 @@ class Trials:
         return stdev(self.finished) if len(self.finished) > 1 else None
 
     @cached_property
-    def scatter(self) -> float | None:
-        """Half width of the mean's interval by Student's t; None for fewer than two trials, and if
-        all are equal: numbers that are counted, or bounded, can be equal by chance."""
-        if self.constant is not None:
-            return 0.0
-        n = len(self.finished)
-        if self.std is None or self.std < EQUAL:
-            return None
-        from scipy.special import stdtrit  # not for commands that only list or refuse
-
-        return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
-
-    @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Lower and upper end of the mean's interval; None where there is no `scatter`."""
-        if self.scatter is None:
+        """Lower and upper end of the mean's interval by Student's t; None for fewer than two
+        trials. Trials that are all equal have an interval without width."""
+        n = len(self.finished)
+        if self.constant is not None or self.std is None:
             return None
-        return self.mean - self.scatter, self.mean + self.scatter
+        half = half_width(self.std**2, 1 / n, n - 1, 1 - CONFIDENCE)
+        return self.mean - half, self.mean + half
 
     def rounded(self, digits: int) -> str:
         """``91.2 ± 0.3``, or ``91.2`` of one trial; StatisticsError without any."""
@@ -109,9 +96,6 @@ class Trials:
     def __sub__(self, other: Trials) -> Trials:
         # Rounded far below any accuracy or loss, so that 97.2 - 96.1 equals 13.2 - 12.1.
         return _by_trial(lambda a, b: round(a - b, 9), self, other)
-
-    def __mul__(self, factor: float) -> Trials:
-        return _by_trial(lambda a: a * factor, self)
 
     def __abs__(self) -> Trials:
         return _by_trial(abs, self)
@@ -130,9 +114,12 @@ class Trials:
         return " ± ".join(alike(self.mean, self.std)) + diverged
 
 
-def mean_of(each: Sequence[Trials]) -> Trials:
-    """The mean of several numbers, trial by trial."""
-    return _by_trial(lambda *numbers: fmean(numbers), *each)
+def half_width(variance: float, share: float, degrees: int, error_rate: float) -> float:
+    """Half width of an interval by Student's t: ``variance`` of one trial, estimated with so many
+    degrees of freedom; ``share`` of it that the mean, or a difference of means, has."""
+    from scipy.special import stdtrit  # not for commands that only list or refuse
+
+    return float(stdtrit(degrees, 1 - error_rate / 2)) * sqrt(variance * share)
 
 
 def _by_trial(operation: Callable[..., float], *operands: Trials) -> Trials:

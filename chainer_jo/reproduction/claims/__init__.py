@@ -1,29 +1,16 @@
-"""The paper's claims and their verdicts over results (`claim.Results`: the protocol to supply).
+"""The paper's claims, and the word that results give each (`claim.Results`: the protocol).
 
 ::
 
     for claim in CLAIMS:
-        verdict = claim.decide(results)
-        print(claim.place, claim.statement, verdict.label, *verdict.tally, sep="\\n")
+        comparisons = list(claim.compare(results))
+        print(claim.place, claim.statement, word_of(each.word for each in comparisons))
 
-`decision` defines the rule for one comparison and for all comparisons of a claim.
+The rule is in `claim`, the list in `statements`, the numbers in `comparisons`. All
+three are frozen: a change needs an entry in docs/history.md.
 """
 
-from chainer_jo.reproduction.claims import (
-    ablations,
-    hyper_parameters,
-    made_labels,
-    memorization,
-    methods,
-    soft_versus_hard,
-)
 from chainer_jo.reproduction.claims.claim import Claim
+from chainer_jo.reproduction.claims.statements import SECTIONS
 
-GROUPS: dict[str, tuple[Claim, ...]] = {
-    "A high learning rate": tuple(memorization.CLAIMS),
-    "The joint method versus other methods": tuple(methods.CLAIMS),
-    "Soft labels and ablations": (*soft_versus_hard.CLAIMS, *ablations.CLAIMS),
-    "Hyper parameters": tuple(hyper_parameters.CLAIMS),
-    "Pseudo labels": tuple(made_labels.CLAIMS),
-}
-CLAIMS: tuple[Claim, ...] = tuple(claim for claims in GROUPS.values() for claim in claims)
+CLAIMS: tuple[Claim, ...] = tuple(claim for claims in SECTIONS.values() for claim in claims)

@@ -85,7 +85,8 @@ def _html(text: str) -> str:
             token.tag = f"h{int(token.tag[1]) + 1}"
         if token.type == "heading_open" and content:
             token.attrSet("id", slug(content.content))
-    return markdown.renderer.render(tokens, markdown.options, {})
+    html = markdown.renderer.render(tokens, markdown.options, {})
+    return html.replace("&lt;br&gt;", "<br>")  # lines of a cell
 
 
 def _picture(image: Path, markdown: Path, name: str) -> str:

@@ -56,7 +56,7 @@ class Preset:
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; the guess until a run has finished.
     precision : meaning of ``auto``, on every machine.
-    premises : claims that it was chosen to bear out, by their ids in `claims`.
+    sized_for : claims whose effects it was chosen to show, by their ids in `claims`.
     validation_images, test_images : number of images that accuracies are measured on.
     threads : of a run on a CPU, where the network is too small for more; None: all there are.
     """
@@ -86,7 +86,7 @@ class Preset:
     seconds_per_iteration: float = 1.5
     precision: str = "fp32"
     threads: int | None = None
-    premises: tuple[str, ...] = ()
+    sized_for: tuple[str, ...] = ()
     validation_images: int = 5000
     test_images: int = 10000
     real_noise: paper.HyperParameters | None = None
@@ -121,7 +121,13 @@ HALF = Preset(
     trials=(3, 3, 2),
     seconds_per_iteration=0.08,
     precision="mixed",
-    premises=("symmetric-cross-entropy-falls",),
+    sized_for=(
+        "training-loss-misleads",
+        "low-rate-drops",
+        "every-noise-is-fitted",
+        "symmetric-cross-entropy-drops",
+        "asymmetric-cross-entropy-drops",
+    ),
 )
 DIGITS = Preset(
     name="digits",
@@ -141,7 +147,7 @@ DIGITS = Preset(
     trials=(3, 2, 1),
     seconds_per_iteration=0.0065,
     threads=1,
-    premises=("every-noise-is-fitted",),
+    sized_for=("every-noise-is-fitted",),
     validation_images=150,
     test_images=299,
 )

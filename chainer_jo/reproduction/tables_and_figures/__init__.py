@@ -1,1 +1,1 @@
-"""Tables, figures and pages of verdicts, made from finished runs."""
+"""Tables, figures and pages of claims, made from finished runs."""

@@ -1,47 +1,55 @@
-"""All claims of the paper and their verdicts for one preset and data set."""
+"""All claims of the paper, with every comparison, for one preset and data set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from math import sqrt
 from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.claims import GROUPS
-from chainer_jo.reproduction.claims import claim as paper
-from chainer_jo.reproduction.claims.decision import REFUTES, SUPPORTS, Finding, decidable
+from chainer_jo.reproduction.claims import SECTIONS
+from chainer_jo.reproduction.claims.claim import (
+    AGREES,
+    CLAIM_WORDS,
+    COMPARISON_WORDS,
+    CONTRADICTS,
+    NOT_RUN,
+    PERCENT,
+    POINTS,
+    UNCLEAR,
+    Claim,
+    Comparison,
+    word_of,
+)
 from chainer_jo.reproduction.experiments.presets import Study
-from chainer_jo.reproduction.experiments.words import clusters, in_words, slug
+from chainer_jo.reproduction.experiments.words import clusters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import output
 from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
-from chainer_jo.reproduction.trials import Trials
+from chainer_jo.reproduction.trials import Trials, alike
 
 RULE = (
-    "± is one standard deviation over trials. Trials are seeds on the same images, so ± does not "
-    "cover other test images. Differences are taken trial by trial. The 95 % confidence interval "
-    "of the mean difference (Student's t, in parentheses) decides. A claim of several comparisons "
-    "is refuted with Holm's correction for their number. A refuted claim holds in part if more "
-    "than half of its comparisons support it. Each claim is judged in the paper's words first. "
-    "Where these have no bound, our stricter form has one. A verdict rests on a premise if it "
-    "needs another claim for which the preset was chosen, or which does not hold here. The open "
-    "verdicts are: a premise (the preset was chosen so that the claim holds), premise not met, a "
-    "tie, undecided, too few trials, not all run. For an undecided comparison, p "
-    "is the probability that chance alone causes a difference at least as extreme. Peak, end and "
-    "the value just after a learning rate drop are means over a twentieth of the epochs of each "
-    "trial (one epoch of 30)."
+    "A comparison names the number that should be larger according to the paper: *joint > "
+    "Forward*. The difference is the first number minus the second, trial by trial, with the 95 % "
+    "interval of its mean (Student's t). The comparison *agrees* with the paper if the interval "
+    "lies above 0, or above the bound that is named; it *contradicts* if the interval lies below; "
+    "otherwise it is *unclear*. One trial gives a difference without a word. A claim agrees if all "
+    "its comparisons agree. It is contradicted if some contradict and none agrees, mixed if some "
+    "do either, and unclear otherwise.",
+    "A drop is a loss of more than 2 points; to keep, to stay high or to depend little is to lose "
+    "less. Best: the epoch chosen by validation images. Peak and end of a curve are means over a "
+    "twentieth of its epochs; the other trials choose a trial's peak. Before the rate drop: later "
+    "half of the epochs before the learning rate is first divided. Paper: the same two numbers, "
+    "where the paper's tables print them.",
 )
 #: The remedy for a damaged claims.json.
 AGAIN = "the file removed, so that it is written again"
-#: Columns of the overview and their verdicts.
-OVERVIEW = {
-    "holds": (paper.HOLDS, paper.PREMISE),
-    "in part": (paper.IN_PART,),
-    "does not hold": (paper.DOES_NOT_HOLD,),
-    "open": {*paper.VERDICTS} - {*paper.DECIDED, paper.PREMISE},
-}
+HEADERS = ("claim", "comparison", "at", "paper", "here", "difference (95 %)", "word")
 
 
 @dataclass(frozen=True)
@@ -53,265 +61,204 @@ class Claims(Output):
     study: Study
     builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    _decided: dict[RunStore, list[dict]] = field(default_factory=dict, init=False, repr=False)
+    _judged: dict[RunStore, list[dict]] = field(default_factory=dict, init=False, repr=False)
 
     name = "claims"
 
     def data(self, store: RunStore, setting: Setting) -> list[dict]:
-        """Every claim as ``claims.json`` has it. Decided once per store: a command checks and
-        writes claims after its last run."""
-        if store not in self._decided:
+        """Every claim as ``claims.json`` has it. Judged once per store: a command checks and writes
+        claims after its last run."""
+        if store not in self._judged:
             # Whichever noise rates were asked for, there may be others.
             study = replace(self.study, noise_rates=None)
             outputs = [build(study) for build in self.builds]
-            self._decided[store] = judged(OutputResults(study, outputs, store))
-        return self._decided[store]
+            self._judged[store] = judged(study, outputs, store)
+        return self._judged[store]
 
     def text(self, store: RunStore, setting: Setting) -> str:
-        """One line per claim that has been written, and the count of each verdict."""
-        verdicts = read(store.root)
-        lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
-        return "\n".join(
-            [*lines, "", summary(verdicts), f"with bounds: {summary(bounded(verdicts))}"]
-        )
+        """One line per claim that has been written, and the totals."""
+        claims = read(store.root)
+        lines = [f"{c['word']:12}  {c['place']:12}  {c['statement']}" for c in claims]
+        return "\n".join([*lines, "", *totals(claims)])
 
     def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
-        verdicts = self.data(store, setting)
-        if not verdicts:
+        claims = self.data(store, setting)
+        if not claims:
             return []
-        run = [v for v in verdicts if v["verdict"] != paper.NOT_RUN]
-        unrun = [f"- {v['statement']} ({v['place']})" for v in verdicts if v not in run]
+        shown = [claim for claim in claims if claim["word"] != NOT_RUN]
+        unrun = [f"- {c['statement']} ({c['place']})" for c in claims if c["word"] == NOT_RUN]
         paragraphs = [
-            "# Claims of the paper and verdicts of these runs",
-            f"{setting}; {len(verdicts)} claims.",
-            f"- In the paper's words: {summary(verdicts)}.\n"
-            f"- With our bounds where there are any: {summary(bounded(verdicts))}.",
-            _overview(run),
-            " ".join(filter(None, (RULE, power(run), one_image(self.study)))),
-            *(paragraph for verdict in run for paragraph in _section(verdict)),
+            "# Claims of the paper in these runs",
+            f"{setting}.",
+            "\n".join(f"- {line}" for line in totals(claims)),
+            *RULE,
+            _test_images(self.study),
+            *(
+                f"## {section}\n\n{table(list(of_section))}"
+                for section, of_section in groupby(shown, lambda claim: claim["section"])
+            ),
             f"## {len(unrun)} claims without a run" if unrun else "",
             "\n".join(unrun),
         ]
         text = "\n\n".join(filter(None, paragraphs)) + "\n"
-        return output.write_all(folder / self.name, {".md": text, ".json": verdicts})
+        return output.write_all(folder / self.name, {".md": text, ".json": claims})
 
 
 def read(folder: Path) -> list[dict]:
     """The claims in a results folder; none where no claims were written. Raises UserError for a
-    verdict that is none of `VERDICTS`, and for a file of another form."""
+    word that is none of `CLAIM_WORDS`, and for a file of another form."""
     path = folder / "claims.json"
-    verdicts = files.read_json(path, list, missing=[])
+    claims = files.read_json(path, list, missing=[])
     with files.expected(path, AGAIN):
-        if unknown := {v["verdict"] for v in verdicts} - {*paper.VERDICTS}:
-            known = ", ".join(paper.VERDICTS)
-            raise UserError(f"{path}: verdict {unknown.pop()!r}, expected one of: {known}")
-    return verdicts
+        if unknown := {claim["word"] for claim in claims} - {*CLAIM_WORDS}:
+            expected = ", ".join(CLAIM_WORDS)
+            raise UserError(f"{path}: word {unknown.pop()!r}, expected one of: {expected}")
+    return claims
 
 
-def _overview(verdicts: Sequence[dict]) -> str:
-    """One line per group of claims, with a column for each kind of verdict."""
-    lines = [f"| | {' | '.join(OVERVIEW)} |", "|---" * (len(OVERVIEW) + 1) + "|"]
-    for group in dict.fromkeys(v["group"] for v in verdicts):
-        cells = [
-            ", ".join(_link(v) for v in verdicts if v["group"] == group and v["verdict"] in those)
-            for those in OVERVIEW.values()
-        ]
-        lines.append(f"| {group} | {' | '.join(cells)} |")
-    return "\n".join(lines) if verdicts else ""
-
-
-def _link(verdict: dict) -> str:
-    """The claim's name, with the verdict where the column is not specific."""
-    more = "against" if verdict["against"] else verdict["verdict"]
-    if verdict["verdict"] in paper.DECIDED:
-        more = "on a premise" if verdict["rests_on"] else ""
-    note = f" ({more})" if more not in ("", paper.UNDECIDED) else ""
-    return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
-
-
-def _heading(verdict: dict) -> str:
-    return f"{verdict['label']}: {verdict['id']}"
-
-
-def _section(verdict: dict) -> list[str]:
-    """A claim with every comparison, by paragraphs."""
-    paragraphs = [
-        f"## {_heading(verdict)}",
-        f"{verdict['statement']} ({verdict['place']})",
-        f"Checked: {verdict['check']}",
-        f"{'; '.join([*verdict['tally'], *verdict['notes']])}.",
-        _comparisons(verdict),
-    ]
-    if strict := verdict["bounded"]:
-        tally = f"{strict['check']} {'; '.join(strict['tally'])}."
-        paragraphs += [f"**With our bound: {strict['label']}.** {tally}", _comparisons(strict)]
-    return paragraphs
-
-
-def _comparisons(verdict: dict) -> str:
-    """Every comparison of a verdict, a line each."""
-    return "\n".join(
-        f"- {f['what']}: {'; '.join(dict.fromkeys((numbers(f), f['remark'])))}"
-        for f in verdict["findings"]
-    )
-
-
-def numbers(finding: Mapping) -> str:
-    """Both sides of a comparison in ``claims.json`` and their difference, in words."""
-    return ", difference ".join(filter(None, (finding["sides"], finding["difference_in_words"])))
-
-
-def one_image(study: Study) -> str:
-    """The share of one image in every accuracy; empty for other images than the preset's."""
-    if not study.of_the_preset:
-        return ""
-    preset = study.preset
-    counted = {
-        "test": preset.test_images,
-        "validation": preset.validation_images,
-        "label": preset.train_images,
-    }
-    shares = [f"{100 / n:.2g} of {name} accuracy ({n:,})" for name, n in counted.items()]
-    return f"One image counts, in points, {', '.join(shares)}."
-
-
-def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
-    """Every claim that these results decide, or those whose numbers one table or figure shows."""
-    decided = {
-        claim.id: (claim, group, claim.decide(results))
-        for group, claims in GROUPS.items()
+def judged(
+    study: Study, outputs: Sequence[TableOrFigure], store: RunStore, shown_in: str = ""
+) -> list[dict]:
+    """Every claim that these outputs decide, or those whose numbers one of them shows."""
+    results, printed = (OutputResults(study, outputs, store, paper) for paper in (False, True))
+    return [
+        _claim(claim, section, results, printed)
+        for section, claims in SECTIONS.items()
         for claim in claims
         if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
-    }
-    verdicts = {name: verdict.verdict for name, (_, _, verdict) in decided.items()}
-    return [as_json(*each, results, verdicts) for each in decided.values()]
+    ]
 
 
-def as_json(
-    claim: paper.Claim,
-    group: str,
-    verdict: paper.Verdict,
-    results: OutputResults,
-    verdicts: Mapping[str, str],
-) -> dict:
-    """A claim, its verdict and its comparisons with every number, and under "bounded" the same of
-    our stricter form, if it has one. The claim rests on a premise if the claim that it needs does
-    not have the verdict "holds" in ``verdicts``."""
-    needed = verdicts.get(claim.rests_on, paper.HOLDS)
-    notes = []
-    if verdict.diverged:
-        notes.append(f"up to {verdict.diverged} trials of a setting diverged and are left out")
-    if claim.id in results.premises:
-        preset = results.study.preset.name
-        notes.append(f"{preset} was chosen so that this claim holds: an assumption, not a result")
-    if needed != paper.HOLDS:
-        notes.append(f"the claim rests on {in_words(claim.rests_on)}: {needed} here")
-    features = results.study.features
-    if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
-        notes.append(f"pseudo labels are {clusters(features)}")
-    strict = claim.decide_with_bounds(results)
+def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
+    """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
+    pairs = zip(claim.compare(results), claim.compare(printed), strict=True)
+    comparisons = [_comparison(here, paper) for here, paper in pairs]
+    words = [each["word"] for each in comparisons]
+    study, notes = results.study, []
+    if study.features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
+        notes.append(f"pseudo labels are {clusters(study.features)}")
     return {
         "id": claim.id,
-        "group": group,
+        "section": section,
         "place": claim.place,
         "statement": claim.statement,
-        "check": claim.check,
-        "shown_in": list(claim.shown_in),
-        "rests_on": "" if needed == paper.HOLDS else claim.rests_on,
+        "sized_for": study.of_the_preset and claim.id in study.preset.sized_for,
         "notes": notes,
-        **_decided(verdict),
-        "bounded": strict and {"check": claim.bounded_check, **_decided(strict)},
+        "word": word_of(words),
+        "counts": {word: words.count(word) for word in COMPARISON_WORDS if word in words},
+        "comparisons": comparisons,
     }
 
 
-def _decided(verdict: paper.Verdict) -> dict:
-    """A verdict and its comparisons."""
-    compared = zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
+def _comparison(here: Comparison, paper: Comparison) -> dict:
+    """One comparison; "here" has the means over the trials of both sides, "paper" the numbers that
+    the paper prints (None: not printed)."""
+    difference = here.difference
+    pairs = [(here.larger, paper.larger), (here.smaller, paper.smaller)]
+    is_printed = any(side.constant is None and there.has_numbers for side, there in pairs)
+    sides = [
+        side
+        if side.constant is not None
+        else Trials({t: side.at(t) for t in difference.numbers} or side.numbers)
+        for side, _ in pairs
+    ]
     return {
-        "verdict": verdict.verdict,
-        "label": verdict.label,
-        "within": verdict.within,
-        "trials": list(verdict.trials),
-        "diverged": verdict.diverged,
-        "against": verdict.against,
-        "comparisons": len(verdict.findings),
-        "counts": dict(verdict.counts),
-        "tally": verdict.tally,
-        "findings": [_finding(*each) for each in compared],
-    }
-
-
-def _finding(finding: Finding, outcome: str, remark: str) -> dict:
-    difference = finding.difference
-    return {
-        "what": finding.compared,
-        "outcome": outcome,
-        "remark": remark,
-        "premise": finding.premise,
-        "sides": finding.sides,
-        "difference_in_words": finding.difference_in_words,
-        "a": _side(finding.a),
-        "b": _side(finding.b),
-        "more_than": finding.by,
-        "unit": finding.difference_unit,
+        "compared": here.compared,
+        "at": here.at,
+        "situation": here.situation,
+        "bound": here.by,
+        "unit": here.unit,
+        "paper": [there.mean_or_none for _, there in pairs] if is_printed else None,
+        "here": [side.mean_or_none for side in sides],
+        "std": [side.std for side in sides],
         "difference": difference.mean_or_none,
         "interval": difference.interval and list(difference.interval),
         "trials": len(difference.finished),
-        "chance": finding.p_value,
+        "diverged": difference.diverged,
+        "word": here.word,
     }
 
 
-def _side(side: Trials) -> dict:
-    return {
-        "mean": side.mean_or_none,
-        "std": side.std,
-        "trials": len(side.finished) if side.constant is None else None,
-        "diverged": side.diverged,
-    }
+def table(claims: Sequence[dict]) -> str:
+    """A row for the comparisons of a claim that differ in their setting, a line each."""
+    rows = []
+    for claim in claims:
+        first = f"{claim['statement']} ({claim['place']}) **{in_words(claim)}**"
+        first = "; ".join([first, *claim["notes"]])
+        for compared, same in groupby(claim["comparisons"], lambda each: each["compared"]):
+            columns = zip(*map(_cells, same), strict=True)
+            rows.append([first, compared, *("<br>".join(c) if any(c) else "" for c in columns)])
+            first = ""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (HEADERS, ["---"] * len(HEADERS), *rows))
 
 
-def summary(verdicts: Sequence[dict]) -> str:
-    """The number of claims with each verdict, how many of them rest on a premise, and the share of
-    comparisons that support the paper: "holds: 17 (resting on a premise: 5), does not hold: 7; 91
-    of 111 comparisons support, 10 refute"."""
-    parts = []
-    for name in paper.VERDICTS:
-        those = [verdict for verdict in verdicts if verdict["verdict"] == name]
-        resting = sum(map(on_premise, those))
-        marked = f" (resting on a premise: {resting})" * bool(resting)
-        parts += [f"{name}: {len(those)}{marked}"] * bool(those)
-    # Premises are no findings. Without a p-value nothing was compared.
-    outcomes = [
-        finding["outcome"]
-        for verdict in verdicts
-        for finding in verdict["findings"]
-        if verdict["verdict"] not in (paper.PREMISE, paper.NO_PREMISE)
-        and not finding["premise"]
-        and finding["chance"] is not None
-    ]
-    supporting, refuting = outcomes.count(SUPPORTS), outcomes.count(REFUTES)
-    share = f"; {supporting} of {len(outcomes)} comparisons support, {refuting} refute"
-    return ", ".join(parts) + share * bool(outcomes)
+def in_words(claim: Mapping) -> str:
+    """The word and the counts of a claim: "mixed: 8 agree, 1 contradicts, 1 unclear"."""
+    plural = {AGREES: "agree", CONTRADICTS: "contradict"}
+    counts = (
+        f"{count} {word if count == 1 else plural.get(word, word)}"
+        for word, count in claim["counts"].items()
+    )
+    word = "sized for" if claim["sized_for"] else claim["word"]
+    return f"{word}: {', '.join(counts)}"
 
 
-def on_premise(verdict: dict) -> bool:
-    """True for a claim that is decided either way and rests on a premise."""
-    return verdict["verdict"] in paper.DECIDED and bool(verdict["rests_on"])
+def _cells(comparison: Mapping) -> Iterator[str]:
+    """A comparison's cells: setting, paper, here, difference, word."""
+    yield comparison["at"]
+    for sides in (comparison["paper"], comparison["here"]):
+        yield " / ".join(map(_number, sides)) if sides and set(sides) != {None} else ""
+    yield difference_in_words(comparison)
+    trials = f" ({comparison['diverged']} diverged)" if comparison["diverged"] else ""
+    not_arisen = comparison["situation"] and comparison["word"] == CONTRADICTS
+    yield comparison["word"] + trials + ": the situation did not arise" * not_arisen
 
 
-def bounded(verdicts: Sequence[dict]) -> list[dict]:
-    """The verdicts of our stricter forms; of a claim with one form only, its verdict."""
-    return [{**verdict, **(verdict["bounded"] or {})} for verdict in verdicts]
+def _number(number: float | None) -> str:
+    return "–" if number is None else alike(number)[0]
 
 
-def power(verdicts: Sequence[dict]) -> str:
-    """The difference that the usual number of trials can decide, in words; empty without one."""
-    numbers = [f["trials"] for v in verdicts for f in v["findings"] if f["trials"] > 1]
-    if not numbers:
+def difference_in_words(comparison: Mapping) -> str:
+    """The mean difference of a comparison, with its interval if there is one: "2.73 (0.75 to
+    4.71)", and the unit where it is not points."""
+    mean, ends = comparison["difference"], comparison["interval"]
+    if mean is None:
         return ""
-    trials = max(set(numbers), key=numbers.count)
+    unit = "" if comparison["unit"] in (PERCENT, POINTS) else f" {comparison['unit']}"
+    mean, *ends = alike(mean, *(ends or ()))
+    return f"{mean}{unit}" + (" ({} to {})".format(*ends) if ends else "")
+
+
+def totals(claims: Sequence[dict]) -> list[str]:
+    """The numbers of claims and of comparisons by word, without those sized for, and how many
+    comparisons would contradict by chance alone: the interval of a true difference at the bound
+    lies below it in one case of 40."""
+    counted = [claim for claim in claims if not claim["sized_for"]]
+    of_claims = Counter(claim["word"] for claim in counted)
+    of_comparisons = Counter(each["word"] for claim in counted for each in claim["comparisons"])
+    decided = sum(of_comparisons[word] for word in (AGREES, CONTRADICTS, UNCLEAR))
+    sized_for = len(claims) - len(counted)
+    return [
+        f"{len(counted)} claims: {_counts(of_claims, CLAIM_WORDS)}"
+        + f"; {sized_for} more are effects for which we sized the preset" * bool(sized_for),
+        f"{of_comparisons.total()} comparisons: {_counts(of_comparisons, COMPARISON_WORDS)}. "
+        f"Chance alone makes at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} "
+        "with two trials or more",
+    ]
+
+
+def _counts(counts: Counter, words: Sequence[str]) -> str:
+    return ", ".join(f"{word} {counts[word]}" for word in words if counts[word])
+
+
+def _test_images(study: Study) -> str:
+    """The error that the finite test set adds to every test accuracy."""
+    if not study.of_the_preset:
+        return ""
+    images = study.preset.test_images
+    error = 196 * sqrt(0.95 * 0.05 / images)
     return (
-        f"{trials} trials decide a comparison in 80 % of cases only if the true difference is "
-        f"{decidable(trials):.1f} times the standard deviation of the differences."
+        "Trials are seeds on the same images. An accuracy of 95 % on the "
+        f"{images:,} test images has an error of {error:.1f} points (95 %) that no interval covers."
     )

@@ -9,7 +9,7 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell
-from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbers
+from chainer_jo.reproduction.tables_and_figures.claims_page import judged, table
 from chainer_jo.reproduction.tables_and_figures.curves import (
     LOG_ENTRIES,
     Curve,
@@ -17,7 +17,6 @@ from chainer_jo.reproduction.tables_and_figures.curves import (
     events_of,
 )
 from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
-from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
 
@@ -91,12 +90,12 @@ class Figure(TableOrFigure):
         ]
         return "; ".join(clauses) + "."
 
-    def verdicts(self, store: RunStore) -> list[dict]:
+    def claims(self, store: RunStore) -> list[dict]:
         """The claims whose numbers this figure shows, as `Claims` writes them."""
-        return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
+        return judged(self.study, [self], store, self.name) if self.study else []
 
     def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
-        """Last value of every curve, and verdicts on the claims about the figure."""
+        """Last value of every curve, and the claims about the figure."""
         quantity, rows = LOG_ENTRIES[self.key], []
         for series in self.read(store):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
@@ -107,16 +106,9 @@ class Figure(TableOrFigure):
         paragraphs = [self.footnote(store, setting), grid(headers, rows)]
         if self.side_table:
             paragraphs += self.side_table.paragraphs(store, setting.data)
-        points = [
-            f"- {v['statement']} Here: {v['label']}; "
-            + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
-            for v in self.verdicts(store)
-        ]
-        heading = (
-            f"*Statements of the paper about {self.title}, and these runs (peak and end of a curve "
-            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)*"
-        )
-        return paragraphs + ([heading, "\n".join(points)] if points else [])
+        claims = self.claims(store)
+        heading = f"*Claims of the paper about {self.title}, as in claims.md*"
+        return paragraphs + ([heading, table(claims)] if claims else [])
 
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
@@ -142,7 +134,7 @@ class Figure(TableOrFigure):
             **self.head(setting, complete),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
-            "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
+            "claims": {claim["id"]: claim["word"] for claim in self.claims(store)},
         }
 
     def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:

@@ -123,9 +123,8 @@ class TableOrFigure(Output):
         ]
 
 
-#: Keys that tell the entries of a list apart: cells of tables, curves, comparisons. A claim has an
-#: id, and its label changes with its verdict.
-IDENTIFYING_KEYS = ("row", "column", "label", "what")
+#: Keys that tell the entries of a list apart: cells of tables, curves, claims, comparisons.
+IDENTIFYING_KEYS = ("row", "column", "label", "id", "compared", "at")
 
 
 def trials_by_number(content: Any, where: str = "") -> Counter[str]:
@@ -136,7 +135,7 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
         for entry in content:
             names = entry
             if isinstance(entry, dict):
-                names = entry.get("id") or [entry.get(key) for key in IDENTIFYING_KEYS]
+                names = [entry.get(key) for key in IDENTIFYING_KEYS]
             counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
     elif isinstance(content, dict):
         own = content.get("trials") or 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from chainer_jo.reproduction.claims.claim import Claim
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -26,36 +28,39 @@ from chainer_jo.reproduction.trials import Trials
 NO_CELL = Cell({}, {}, (), noisy_labels_right)
 
 
+@dataclass(frozen=True)
 class OutputResults:
     """The runs of some tables and figures as `claims.claim.Results`, which lists kinds and keys.
-    Tables and figures that are not among the outputs count as not run."""
+    Tables and figures that are not among the outputs count as not run. ``printed``: the numbers
+    that the paper prints, in place of those of the runs; it prints no curves."""
 
-    def __init__(self, study: Study, outputs: Sequence[TableOrFigure], store: RunStore) -> None:
-        self.study = study
-        self.outputs = {output.name: output for output in outputs}
-        self.store = store
+    study: Study
+    outputs: Sequence[TableOrFigure]
+    store: RunStore
+    printed: bool = False
 
-    @property
-    def premises(self) -> Sequence[str]:
-        """Claims that the preset was chosen to bear out, on the images it was chosen on."""
-        return self.study.preset.premises if self.study.of_the_preset else ()
+    @cached_property
+    def _by_name(self) -> dict[str, TableOrFigure]:
+        return {output.name: output for output in self.outputs}
 
     def decides(self, claim: Claim) -> bool:
         """True if the claim is about these runs."""
-        shown = not self.outputs.keys().isdisjoint(claim.shown_in)
+        shown = not self._by_name.keys().isdisjoint(claim.shown_in)
         return shown and (not claim.own_images or of_the_paper(self.study.data))
 
     def trials(self, kind: str, **keys) -> Trials:
         """One number per trial, in percent; None for a diverged trial."""
+        cell = self._cell(kind, keys)
+        if self.printed:
+            return Trials({}, constant=cell.paper)
         if kind == "exchanged_classes":
-            classes = keys.pop("classes")
-            cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
-            runs = self._cell("table2", cell).experiments
-            return trials(self.store, runs, self._by_class(classes))
+            keys |= {"method": "joint", "score": "last", "accuracy": "recovery"}
+            quantity = self._by_class(keys.pop("classes"))
+            return trials(self.store, self._cell("table2", keys).experiments, quantity)
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
             return trials(self.store, runs, _labels_right)
-        return self._cell(kind, keys).trials(self.store)
+        return cell.trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
         """One number per epoch by trial, accuracies in percent; None for a diverged trial."""
@@ -70,23 +75,24 @@ class OutputResults:
             return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
         ended = [(run, end) for run in runs if (end := state(self.store, run))]
-        return {run.seed: None if end == DIVERGED else read(run) for run, end in ended}
+        curves = {run.seed: None if end == DIVERGED else read(run) for run, end in ended}
+        return {} if self.printed else curves
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
         if name == "second_step":
             return self.study.second_step_schedule()
-        optimization = self.outputs[name].experiments[0].optimization
+        optimization = self._by_name[name].experiments[0].optimization
         return optimization.epochs, optimization.drops
 
     def _cell(self, name: str, keys: Mapping) -> Cell:
         """A table's cell, or one in the text beside a figure; `NO_CELL` if none has these keys."""
-        of_output = self.outputs[name].cells if name in self.outputs else ()
+        of_output = self._by_name[name].cells if name in self._by_name else ()
         return next((cell for cell in of_output if cell.keys == keys), NO_CELL)
 
     def _curve(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], str]:
         """The runs of a figure's curve, and its quantity."""
-        return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
+        return self._by_name[name].curve(keys) if name in self._by_name else ((), "")
 
     def _by_class(self, classes: str) -> Quantity:
         """Label accuracy of the classes that asymmetric noise exchanges, or of the others."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from chainer_jo.reproduction.claims.methods import MEMORISED
+from chainer_jo.reproduction.claims.statements import CROSS_ENTROPY_DROPS
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper, trained_on
@@ -72,7 +72,7 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
 
 def _premise(study: Study) -> str:
     """Note that the preset was chosen by the numbers of cross entropy; empty for other presets."""
-    if not study.of_the_preset or MEMORISED not in study.preset.premises:
+    if not study.of_the_preset or CROSS_ENTROPY_DROPS not in study.preset.sized_for:
         return ""
     return (
         f"We chose the preset {study.preset.name} because cross entropy overfits there (judged on "

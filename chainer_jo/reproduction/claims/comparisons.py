@@ -1,0 +1,384 @@
+"""The numbers that the words of each claim compare, in the order of `statements`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise, product
+
+from chainer_jo.reproduction.claims import phases
+from chainer_jo.reproduction.claims.claim import PERCENT, POINTS, Comparison, Results
+from chainer_jo.reproduction.paper import settings, tables
+from chainer_jo.reproduction.paper.printed import SensitivityTable
+from chainer_jo.reproduction.trials import Trials
+
+BOUND = 2.0
+"""Percentage points. A "drop" is a larger loss; "keeps", "stays" and "depends little" a smaller."""
+ALMOST_ALL = 95.0
+"""Label accuracy (percent) above which labels are called almost all correct."""
+
+NATS = "nats"
+CLASSES = 10
+SCORES = BEST, LAST = "best", "last"
+ACCURACIES = {"test": "test accuracy", "recovery": "label accuracy"}
+METHODS = {"cross_entropy": "cross entropy", "forward": "Forward", "cnn_crf": "CNN-CRF"}
+RATES = {
+    f"table{table.number}": [rate for rate in table.keys("noise_rate") if rate > 0]
+    for table in (tables.TABLE1, tables.TABLE2)
+}
+HIGH_RATE, LOW_RATE = settings.FIGURE2_LEARNING_RATES
+BEST_HARD_RULE = f"top{settings.FIGURE4_BEST_TOP}"
+HARD_RULES = (*(f"top{k}" for k in settings.FIGURE4_TOPS), "all")
+NOISES = {table.noise: table.noise_rate for table in (tables.TABLE6, tables.TABLE8)}
+"""Kind and rate of the noise in the paper's tables of hyper parameters, and of the ablations."""
+LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in settings.FIGURES_5_6_NOISE_RATES)
+LABELS = {LESS_NOISY: "symmetric 0.3", NOISIER: "symmetric 0.5", "pseudo": "pseudo labels"}
+LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
+"""The training loss by its name in the log; the KL divergence (eq. 6) is the objective."""
+PHASES = {"peak": phases.peak, "end": phases.end}
+COMMON_RATES = (0.01, 0.1)
+"""Learning rates, below and above every chosen one, that Tables 8 and 9 have in common."""
+
+Comparisons = Iterator[Comparison]
+
+
+def compare(
+    compared: str,
+    at: str,
+    sides: Iterable[Trials],
+    by: float = 0.0,
+    unit: str = PERCENT,
+    situation: bool = False,
+) -> Comparison:
+    """The comparison of two ``sides``, the one that should be larger first."""
+    larger, smaller = sides
+    return Comparison(compared, at, larger, smaller, by, unit, situation)
+
+
+def drops(what: str, names: Sequence[str], at: str, sides: Iterable[Trials]) -> Comparison:
+    """A loss of more than `BOUND` points: before, after, and their names."""
+    return compare(f"{what}: {names[0]} > {names[1]} + {BOUND:g}", at, sides, by=BOUND)
+
+
+def keeps(
+    what: str, names: Sequence[str], at: str, sides: Iterable[Trials], situation: bool = False
+) -> Comparison:
+    """A loss of less than `BOUND` points: after, before, and their names."""
+    compared = f"{what}: {names[0]} > {names[1]} - {BOUND:g}"
+    return compare(compared, at, sides, by=-BOUND, situation=situation)
+
+
+def noise_entropy(rate: float) -> float:
+    """Entropy (nats) of a label under symmetric noise (eq. 13), given the true label: the lowest
+    mean training loss of a model that has memorised no corrupted label."""
+    each = rate / CLASSES
+    from scipy.special import entr
+
+    return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))
+
+
+def _cell(
+    results: Results, table: str, method: str, score: str, accuracy: str, rate: float
+) -> Trials:
+    return results.trials(table, method=method, score=score, accuracy=accuracy, noise_rate=rate)
+
+
+def noise_degrades(results: Results) -> Comparisons:
+    for score, rate in product(SCORES, RATES["table1"]):
+        cell = partial(_cell, results, "table1", "cross_entropy", score, "test")
+        compared = f"test accuracy of cross entropy, {score} epoch: no noise > noise"
+        yield compare(compared, f"r = {rate}", (cell(0), cell(rate)))
+
+
+def loss_misleads(results: Results) -> Comparisons:
+    compared = "test accuracy of cross entropy: best epoch > epoch of the lowest training loss"
+    for rate in RATES["table1"]:
+        best = _cell(results, "table1", "cross_entropy", BEST, "test", rate)
+        curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
+        at_lowest = phases.at_lowest(curve(), curve(logged="cross_entropy"))
+        yield compare(compared, f"r = {rate}", (best, at_lowest))
+
+
+def corrects(results: Results) -> Comparisons:
+    for table, noise in (("table1", "symmetric"), ("table2", "asymmetric")):
+        for rate in RATES[table]:
+            after = _cell(results, table, "joint", LAST, "recovery", rate)
+            before = _cell(results, table, "noisy_labels", "initial", "recovery", rate)
+            compared = f"label accuracy, {noise} noise: after the first step > before"
+            yield compare(compared, f"r = {rate}", (after, before))
+
+
+def rule_is_better(results: Results, rule: str, accuracy: str) -> Comparisons:
+    """A label rule versus every other rule of hard labels."""
+    for other in HARD_RULES:
+        if other != rule:
+            sides = (results.trials("figure4", rule=r, accuracy=accuracy) for r in (rule, other))
+            compared = f"{ACCURACIES[accuracy]}: {rule} > other hard labels"
+            yield compare(compared, other, sides)
+
+
+def ablation_is_worse(results: Results, removed: str, quantity: str, compared: str) -> Comparisons:
+    for noise, rate in NOISES.items():
+        label_accuracy = partial(results.trials, "ablations", noise=noise, quantity=quantity)
+        sides = (label_accuracy(removed=part) for part in ("nothing", removed))
+        yield compare(compared, f"{noise} {rate}", sides)
+
+
+def collapses_without_prior(results: Results) -> Comparisons:
+    limit = Trials.of_all(100 - ALMOST_ALL)
+    for noise, rate in NOISES.items():
+        keys = {"noise": noise, "removed": "prior", "quantity": "except_best_class"}
+        compared = f"without L_p: {limit.mean:g} > label accuracy except the best class"
+        yield compare(compared, f"{noise} {rate}", (limit, results.trials("ablations", **keys)))
+
+
+def is_stuck(results: Results) -> Comparisons:
+    for noise, rate in NOISES.items():
+        label_accuracy = partial(results.trials, "ablations", noise=noise, removed="both terms")
+        change = abs(label_accuracy(quantity="last") - label_accuracy(quantity="first"))
+        compared = (
+            f"without both terms: {BOUND:g} > change of label accuracy after the first update"
+        )
+        yield compare(compared, f"{noise} {rate}", (Trials.of_all(BOUND), change), unit=POINTS)
+
+
+def averaging_helps(results: Results) -> Comparisons:
+    for quantity, when in (("first", "after the first update"), ("last", "at the end")):
+        compared = f"label accuracy {when}: mean of epochs > one epoch alone"
+        yield from ablation_is_worse(results, "averaging", quantity, compared)
+
+
+def low_rate_drops(results: Results) -> Comparisons:
+    curve = results.curve("figure2", learning_rate=LOW_RATE)
+    sides = phases.peak(curve), phases.end(curve)
+    yield drops("test accuracy", ("peak", "end"), f"lr = {LOW_RATE}", sides)
+
+
+def high_rate_keeps(results: Results) -> Comparisons:
+    curve = results.curve("figure2", learning_rate=HIGH_RATE)
+    sides = phases.end(curve), phases.peak(curve)
+    yield keeps("test accuracy", ("end", "peak"), f"lr = {HIGH_RATE}", sides)
+
+
+def noise_is_fitted(results: Results) -> Comparisons:
+    for rate in RATES["table1"]:
+        loss = phases.end(results.curve("figure3", noise_rate=rate))
+        entropy = Trials.of_all(noise_entropy(rate))
+        compared = "training loss: entropy of the noise > end"
+        yield compare(compared, f"r = {rate}", (entropy, loss), unit=NATS)
+
+
+def _high_rate_loss(results: Results, rate: float) -> Trials:
+    curve = results.curve("figure3", noise_rate=rate)
+    return phases.before_drop(curve, results.schedule("figure3"))
+
+
+def loss_rises(results: Results) -> Comparisons:
+    for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
+        sides = (_high_rate_loss(results, rate) for rate in (higher, lower))
+        compared = "training loss before the rate drop: more noise > less noise"
+        yield compare(compared, f"r = {higher}, {lower}", sides, unit=NATS)
+
+
+def high_rate_does_not_fit(results: Results) -> Comparisons:
+    for rate in RATES["table1"]:
+        sides = _high_rate_loss(results, rate), Trials.of_all(noise_entropy(rate))
+        compared = "training loss: before the rate drop > entropy of the noise"
+        yield compare(compared, f"r = {rate}", sides, unit=NATS)
+
+
+def converges_faster(results: Results) -> Comparisons:
+    soft = results.curve("figure4", rule="soft")
+    for rule in HARD_RULES:
+        hard = results.curve("figure4", rule=rule)
+        level = phases.end(hard) - Trials.of_all(BOUND)
+        sides = (phases.epochs_until(curve, level) for curve in (hard, soft))
+        compared = f"epochs to {BOUND:g} points below the end of hard labels: hard > soft"
+        yield compare(compared, rule, sides, unit="epochs")
+
+
+def better_at_equal_recovery(results: Results) -> Comparisons:
+    for rules in (("soft", BEST_HARD_RULE), (BEST_HARD_RULE, "soft")):
+        sides = (results.trials("figure4", rule=rule, accuracy="recovery") for rule in rules)
+        yield keeps("situation, label accuracy", rules, "", sides, situation=True)
+    tested = partial(results.trials, "figure4", accuracy="test")
+    both = tested(rule="soft"), tested(rule=BEST_HARD_RULE)
+    yield compare(f"test accuracy: soft > {BEST_HARD_RULE}", "", both)
+
+
+def beats(results: Results, table: str, others: Sequence[str], accuracy: str) -> Comparisons:
+    """The joint method versus others at each noise rate, at the best and at the last epoch."""
+    for other, score, rate in product(others, SCORES, RATES[table]):
+        sides = (_cell(results, table, m, score, accuracy, rate) for m in ("joint", other))
+        compared = f"{ACCURACIES[accuracy]}, {score} epoch: joint > {METHODS[other]}"
+        yield compare(compared, f"r = {rate}", sides)
+
+
+def method_drops(results: Results, table: str, method: str) -> Comparisons:
+    for rate in RATES[table]:
+        sides = (_cell(results, table, method, score, "test", rate) for score in SCORES)
+        yield drops("test accuracy", SCORES, f"r = {rate}", sides)
+
+
+def joint_keeps(results: Results, table: str) -> Comparisons:
+    for rate in RATES[table]:
+        sides = (_cell(results, table, "joint", score, "test", rate) for score in (LAST, BEST))
+        yield keeps("test accuracy", (LAST, BEST), f"r = {rate}", sides)
+
+
+def low_rate_fits_noise(results: Results) -> Comparisons:
+    for rate in RATES["table1"]:
+        keys = {"logged": "accuracy/noisy", "method": "cross_entropy", "noise_rate": rate}
+        predicted = results.curve("table1", **keys)
+        sides = phases.rises_at_drop(predicted, results.schedule("second_step"))
+        compared = "rise of noisy labels predicted: across the rate drop > before"
+        yield compare(compared, f"r = {rate}", sides, unit=POINTS)
+
+
+def _gain(results: Results, rate: float) -> Trials:
+    """Our last test accuracy minus the best score of the best other method."""
+    ours = _cell(results, "table2", "joint", LAST, "test", rate)
+    theirs = [_cell(results, "table2", method, BEST, "test", rate) for method in METHODS]
+    if not all(cell.finished for cell in theirs):
+        return Trials({})  # which one is the best is not known yet
+    return ours - max(theirs, key=lambda cell: cell.mean)
+
+
+def gains_least(results: Results) -> Comparisons:
+    hardest = settings.LEAST_GAIN_NOISE_RATE
+    for rate in RATES["table2"]:
+        if rate != hardest:
+            sides = _gain(results, rate), _gain(results, hardest)
+            compared = f"gain over the best other method: less noise > r = {hardest}"
+            yield compare(compared, f"r = {rate}", sides, unit=POINTS)
+
+
+def exchanged_classes(results: Results) -> Comparisons:
+    *_, lower, rate = RATES["table2"]
+    right = partial(results.trials, "exchanged_classes")
+    pets, other = (partial(right, classes=classes) for classes in ("exchanged", "other"))
+    sides = other(noise_rate=rate), pets(noise_rate=rate)
+    yield compare("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
+    losses = (of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other))
+    compared = "loss of label accuracy: cat and dog > other classes"
+    yield compare(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
+
+
+def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
+    return results.trials("label_accuracy", labels=labels, stage=stage)
+
+
+def _loss(results: Results, labels: str, stage: str, loss: str = "cross_entropy") -> Trials:
+    curves = results.curve("figure6", labels=labels, stage=stage, logged=loss)
+    return phases.before_drop(curves, results.schedule("second_step"))
+
+
+def pseudo_loss_is_lower(results: Results) -> Comparisons:
+    names, both = f"{LABELS[LESS_NOISY]} > pseudo labels", (LESS_NOISY, "pseudo")
+    sides = (_right(results, labels) for labels in both)
+    yield compare(f"situation, label accuracy: {names}", "", sides, situation=True)
+    sides = (_loss(results, labels, "initial") for labels in both)
+    yield compare(f"training loss before the rate drop: {names}", "", sides, unit=NATS)
+
+
+def pseudo_is_corrected_less(results: Results) -> Comparisons:
+    for labels in (LESS_NOISY, NOISIER):
+        both = labels, "pseudo"
+        sides = (_right(results, each, "updated") - _right(results, each) for each in both)
+        compared = "gain of label accuracy: symmetric noise > pseudo labels"
+        yield compare(compared, LABELS[labels], sides, unit=POINTS)
+
+
+def _test_curves(
+    results: Results, compared: str, pairs: Sequence[tuple[str, tuple[str, str], tuple[str, str]]]
+) -> Comparisons:
+    """Peaks, and ends, of two curves of Figure 5: setting, and labels and stage of each curve."""
+    for (name, phase), (at, *sides) in product(PHASES.items(), pairs):
+        curves = (results.curve("figure5", labels=labels, stage=stage) for labels, stage in sides)
+        yield compare(f"test accuracy, {name}: {compared}", at, map(phase, curves))
+
+
+def pseudo_accuracy_is_lower(results: Results, stage: str) -> Comparisons:
+    right = _right(results, "pseudo"), _right(results, NOISIER)
+    names = f"pseudo labels > {LABELS[NOISIER]}"
+    yield compare(f"situation, label accuracy: {names}", "", right, situation=True)
+    names = f"{LABELS[NOISIER]} > pseudo labels"
+    yield from _test_curves(
+        results, names, [(f"{stage} labels", (NOISIER, stage), ("pseudo", stage))]
+    )
+
+
+def follows_the_truth(results: Results) -> Comparisons:
+    truth = _loss(results, "ground_truth", "initial")
+    for (loss, name), labels in product(LOSSES.items(), LABELS):
+        stages = "initial", "updated"
+        sides = (abs(_loss(results, labels, stage, loss) - truth) for stage in stages)
+        compared = f"distance to the {name} of true labels: initial > updated labels"
+        yield compare(compared, LABELS[labels], sides, unit=NATS)
+
+
+def truth_is_better(results: Results) -> Comparisons:
+    truth, names = ("ground_truth", "initial"), "true labels > updated labels"
+    pairs = [(at, truth, (labels, "updated")) for labels, at in LABELS.items()]
+    return _test_curves(results, names, pairs)
+
+
+def beats_quoted_forward(results: Results) -> Comparisons:
+    quoted = Trials.of_all(tables.TABLE3.cells["forward", "quoted"])
+    for score in SCORES:
+        ours = results.trials("table3", method="joint", score=score, accuracy="test")
+        yield compare("test accuracy: joint > Forward as quoted", f"{score} epoch", (ours, quoted))
+
+
+def _value(results: Results, table: SensitivityTable, parameter: str, value: float) -> Trials:
+    return results.trials(f"table{table.number}", parameter=parameter, value=value)
+
+
+def noise_wants_high_rate(results: Results) -> Comparisons:
+    def gain(table: SensitivityTable) -> Trials:
+        low, high = (_value(results, table, "learning_rate", rate) for rate in COMMON_RATES)
+        return high - low
+
+    noisier, cleaner = tables.TABLE8, tables.TABLE9
+    rates = f"r = {noisier.noise_rate} > r = {cleaner.noise_rate}"
+    compared = "gain from lr {} to {}: {}".format(*COMMON_RATES, rates)
+    yield compare(compared, "", (gain(noisier), gain(cleaner)), unit=POINTS)
+
+
+def other_values_do_well(results: Results, table: SensitivityTable) -> Comparisons:
+    """The values at which the paper loses at most `BOUND` points versus the chosen value."""
+    for (parameter, value), accuracy in table.cells.items():
+        chosen = table.chosen[parameter]
+        if value != chosen and table.cells[parameter, chosen] - accuracy <= BOUND:
+            sides = (_value(results, table, parameter, each) for each in (value, chosen))
+            names = "other value", f"chosen {chosen}"
+            yield keeps(parameter.replace("_", " "), names, str(value), sides)
+
+
+def updates_start(results: Results, table: SensitivityTable) -> Comparisons:
+    at_once, *later = table.keys("value", parameter="start_epoch")
+    chosen = table.chosen["start_epoch"]
+    cell, what = partial(_value, results, table, "start_epoch"), "validation accuracy"
+    names = f"start at {chosen}", f"start at {at_once}"
+    yield drops(what, names, "", (cell(chosen), cell(at_once)))
+    for epoch in later:
+        if epoch != chosen:
+            yield keeps(what, ("another start", names[0]), str(epoch), (cell(epoch), cell(chosen)))
+
+
+def updates_stop(results: Results, table: SensitivityTable) -> Comparisons:
+    earliest, *later = table.keys("value", parameter="stop_epoch")
+    cell, names = (
+        partial(_value, results, table, "stop_epoch"),
+        ("later stop", f"stop at {earliest}"),
+    )
+    for epoch in later:
+        yield keeps("validation accuracy", names, str(epoch), (cell(epoch), cell(earliest)))
+
+
+def labels_by_probability(results: Results, place: int, wrong: bool) -> Comparisons:
+    """Labels in a range of Tables 12 and 13: almost all correct, or most of them wrong."""
+    for table in (tables.TABLE12, tables.TABLE13):
+        name = table.keys("range")[place]
+        right = results.trials(f"table{table.number}", quantity="accuracy", range=name)
+        sides = (Trials.of_all(100) - right, right) if wrong else (right, Trials.of_all(ALMOST_ALL))
+        claimed = "wrong > correct" if wrong else f"correct > {ALMOST_ALL:g}"
+        yield compare(f"labels with p in {name}: {claimed}", f"Table {table.number}", sides)

@@ -1,0 +1,347 @@
+"""The claims: their places in the paper, their words on made-up results, the page."""
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import paper_source
+import pytest
+from made_up_results import MadeUp, changed
+from processes import ROOT
+
+from chainer_jo import files
+from chainer_jo.errors import UserError
+from chainer_jo.reproduction.claims import CLAIMS, SECTIONS, phases
+from chainer_jo.reproduction.claims.claim import (
+    AGREES,
+    CONTRADICTED,
+    CONTRADICTS,
+    MIXED,
+    NOT_RUN,
+    ONE_TRIAL,
+    UNCLEAR,
+    Comparison,
+    word_of,
+)
+from chainer_jo.reproduction.experiments.presets import PRESETS, Study
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures import claims_page
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
+from chainer_jo.reproduction.tables_and_figures.output import Setting
+from chainer_jo.reproduction.trials import Trials
+
+#: A change that contradicts each claim in a comparison at least.
+CONTRADICTED_BY = {
+    "noise-degrades": changed("table1", 95.0, method="cross_entropy", noise_rate=0.9),
+    "training-loss-misleads": changed("table1", (40, 80, 85, 92), logged="", noise_rate=0.5),
+    "labels-are-corrected":
+        changed("table1", 50.0, method="joint", accuracy="recovery", noise_rate=0.5),
+    "soft-tests-better": changed("figure4", 88.0, rule="all", accuracy="test"),
+    "prior-prevents-one-class": changed("ablations", 84.0, removed="prior", noise="symmetric"),
+    "entropy-concentrates-labels":
+        changed("ablations", 0.5, removed="nothing", quantity="above_0.99"),
+    "entropy-is-required": changed("ablations", 87.0, removed="entropy", quantity="last"),
+    "without-both-terms-stuck": changed("ablations", 75.0, removed="both terms", quantity="last"),
+    "averaging-prevents-wrong-updates": changed("ablations", 87.0, removed="averaging"),
+    "low-rate-drops": changed("figure2", (40, 80, 80, 79), learning_rate=0.02),
+    "high-rate-keeps": changed("figure2", (40, 80, 80, 77), learning_rate=0.2),
+    "every-noise-is-fitted": changed("figure3", (2.3, 1.9, 1.9, 1.8), noise_rate=0.5),
+    "loss-rises-with-noise": changed("figure3", (2.3, 1.3, 0.2, 0.01), noise_rate=0.5),
+    "high-rate-does-not-memorize": changed("figure3", (2.3, 1.6, 0.2, 0.01), noise_rate=0.5),
+    "soft-converges-faster": changed("figure4", (85.0, 0.05), rule="top5000"),
+    "soft-recovers-better": changed("figure4", 87.0, rule="top500", accuracy="recovery"),
+    "top-500-is-best": changed("figure4", 88.0, rule="top50", accuracy="test"),
+    "soft-tests-better-at-equal-recovery": changed("figure4", 87.0, rule="top500", accuracy="test"),
+    "symmetric-test-is-better": changed("table1", 40.0, accuracy="test", method="joint"),
+    "symmetric-recovery-is-better": changed("table1", 50.0, accuracy="recovery", method="joint"),
+    "symmetric-cross-entropy-drops": changed("table1", 84.0, score="last", noise_rate=0.5),
+    "low-rate-fits-noise":
+        changed("table1", (10, 40, 39, 30), logged="accuracy/noisy", noise_rate=0.5),
+    "symmetric-joint-keeps": changed("table1", 87.0, score="last", method="joint", noise_rate=0.5),
+    "asymmetric-test-is-better": changed("table2", 95.0, method="forward", accuracy="test"),
+    "asymmetric-recovery-is-better": changed("table2", 99.0, method="cnn_crf", score="best"),
+    "half-asymmetric-gains-least":
+        changed("table2", 90.0, method="joint", noise_rate=0.5, score="last"),
+    "cat-and-dog-are-why": changed("exchanged_classes", 97.0, classes="exchanged", noise_rate=0.5),
+    "asymmetric-cross-entropy-drops": changed("table2", 91.0, score="last", noise_rate=0.1),
+    "asymmetric-forward-drops": changed("table2", 92.0, score="last", method="forward"),
+    "asymmetric-joint-keeps": changed("table2", 82.0, score="last", method="joint"),
+    "pseudo-loss-is-lower": changed("figure6", (2.3, 1.5, 0.2, 0.01), labels="pseudo"),
+    "pseudo-corrected-less": changed("label_accuracy", 95.0, labels="pseudo", stage="updated"),
+    "pseudo-accuracy-is-lower": changed("figure5", (30, 88, 88, 87), labels="pseudo"),
+    "pseudo-accuracy-stays-lower":
+        changed("figure5", (30, 92, 92, 91), labels="pseudo", stage="updated"),
+    "updated-loss-follows-truth":
+        changed("figure6", (2.3, 1.5, 0.2, 0.01), labels="symmetric_0.3", stage="updated"),
+    "truth-is-better": changed("figure5", (30, 80, 85, 84), labels="ground_truth"),
+    "clothing1m-beats-forward": changed("table3", 68.0, method="joint"),
+    "noise-wants-high-rate": changed("table8", 75.0, parameter="learning_rate", value=0.1),
+    "table6-insensitive": changed("table6", 80.0, parameter="beta", value=0.5),
+    "table7-insensitive": changed("table7", 80.0, parameter="alpha", value=0.1),
+    "table8-insensitive": changed("table8", 80.0, parameter="learning_rate", value=0.05),
+    "table9-insensitive": changed("table9", 80.0, parameter="beta", value=1.0),
+    "table10-start": changed("table10", 91.0, parameter="start_epoch", value=0),
+    "table11-start": changed("table11", 70.0, parameter="start_epoch", value=150),
+    "table10-stop": changed("table10", 88.0, parameter="stop_epoch", value=300),
+    "table11-stop": changed("table11", 82.0, parameter="stop_epoch", value=200),
+    "sure-labels-are-right": changed("table13", 90.0, range="1-0.99"),
+    "unsure-labels-are-wrong": changed("table12", 73.1, range="0.9-0"),
+}  # fmt: skip
+
+every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+BY_ID = {claim.id: claim for claim in CLAIMS}
+
+
+def words(claim, results):
+    return [comparison.word for comparison in claim.compare(results)]
+
+
+class TestList:
+    def test_numbers_in_the_statements_are_the_places(self):
+        assert len(BY_ID) == len(CLAIMS) and BY_ID.keys() == CONTRADICTED_BY.keys()
+        for claim in CLAIMS:
+            text = paper_source.places()[claim.place]
+            said = re.sub(r"Table \d+", "", claim.statement)
+            for number in re.findall(r"\d+(?:\.\d+)?", said):
+                alone = rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)"
+                assert re.search(alone, text), (claim.id, number)
+
+    def test_no_wording_and_no_comparison_moves_without_an_entry(self):
+        """docs/history.md names the digest of the list in its latest entry."""
+        listed = [
+            [section, claim.id, claim.place, claim.statement, claim.own_images,
+             [[c.compared, c.at, c.by, c.unit] for c in claim.compare(MadeUp())]]
+            for section, claims in SECTIONS.items() for claim in claims
+        ]  # fmt: skip
+        sized = {name: preset.sized_for for name, preset in PRESETS.items()}
+        digest = hashlib.sha256(json.dumps([listed, sized]).encode()).hexdigest()[:16]
+        history = (ROOT / "docs" / "history.md").read_text()
+        assert re.findall(r"Digest of the claims: `(\w+)`", history)[-1] == digest
+        assert {name for names in sized.values() for name in names} <= BY_ID.keys()
+
+    @every_claim
+    def test_its_numbers_are_in_the_tables_and_figures_it_names(self, claim):
+        asked, results = set(), MadeUp()
+        results.change = lambda kind, keys, number: (asked.add(kind), number)[1]
+        words(claim, results)
+        beside = {"label_accuracy": {"figure5", "figure6"}, "exchanged_classes": {"table2"}}
+        shown = set(claim.shown_in)
+        assert asked - set(beside) <= shown
+        assert shown <= asked | set().union(*(beside.get(kind, ()) for kind in asked))
+
+
+class TestWords:
+    @every_claim
+    @pytest.mark.parametrize("scale", [1.0, 0.25], ids=["full schedule", "short schedule"])
+    def test_agrees(self, claim, scale):
+        assert word_of(words(claim, MadeUp(scale=scale))) == AGREES
+
+    @every_claim
+    def test_is_contradicted(self, claim):
+        assert CONTRADICTS in words(claim, MadeUp(CONTRADICTED_BY[claim.id]))
+
+    @every_claim
+    @pytest.mark.parametrize(("results", "word"), [
+        (MadeUp(trials=0), NOT_RUN), (MadeUp(trials=1), ONE_TRIAL), (MadeUp(scatter=1e6), UNCLEAR),
+    ], ids=["no runs", "one trial", "wide scatter"])  # fmt: skip
+    def test_is_open(self, claim, results, word):
+        assert set(words(claim, results)) == {word}
+
+    @pytest.mark.parametrize(("differences", "by", "word"), [
+        ([1.0, 2.0, 3.0], 0, UNCLEAR),  # 2 +- 2.48
+        ([2.0, 2.5, 3.0], 0, AGREES),  # 2.5 +- 1.24
+        ([2.0, 2.5, 3.0], 2, UNCLEAR),
+        ([-2.0, -2.5, -3.0], 0, CONTRADICTS),
+        ([-0.4, -0.5, -0.6], -2, AGREES),
+        ([-4.0, -4.5, -5.0], -2, CONTRADICTS),
+        ([5.0, 5.0], 0, AGREES),  # equal trials: no width
+        ([2.0, 2.0], 2, UNCLEAR),
+        ([9.0], 0, ONE_TRIAL),
+        ([9.0, None], 0, UNCLEAR),  # as many diverged as finished
+        ([8.0, 8.5, 9.0, None], 0, AGREES),
+        ([], 0, NOT_RUN),
+    ])  # fmt: skip
+    def test_the_interval_decides(self, differences, by, word):
+        """By t(2) = 4.303: 2.484 times the standard deviation of three trials."""
+        sides = Trials(dict(enumerate(differences))), Trials.of_all(0.0)
+        assert Comparison("", "", *sides, by=by).word == word
+
+    @pytest.mark.parametrize(("found", "word"), [
+        ([AGREES, AGREES], AGREES),
+        ([AGREES, UNCLEAR], UNCLEAR),
+        ([AGREES, NOT_RUN], UNCLEAR),
+        ([CONTRADICTS, UNCLEAR, NOT_RUN], CONTRADICTED),
+        ([CONTRADICTS, AGREES, ONE_TRIAL], MIXED),
+        ([ONE_TRIAL, NOT_RUN], UNCLEAR),
+        ([NOT_RUN, NOT_RUN], NOT_RUN),
+    ])  # fmt: skip
+    def test_the_word_of_a_claim_follows_from_its_comparisons(self, found, word):
+        assert word_of(found) == word
+
+    def test_trials_that_one_side_lacks_are_left_out(self):
+        has_run = {0.1: 3, 0.3: 2, 0.5: 1, 0.7: 0}
+        results = MadeUp(has_run=lambda keys, t: t < has_run.get(keys["noise_rate"], 3))
+        found = words(BY_ID["labels-are-corrected"], results)
+        assert found[:5] == [AGREES, AGREES, ONE_TRIAL, NOT_RUN, AGREES]
+        results = MadeUp(has_run=lambda keys, trial: keys["method"] != "cnn_crf")
+        assert set(words(BY_ID["half-asymmetric-gains-least"], results)) == {NOT_RUN}
+
+    @every_claim
+    def test_a_diverged_trial_is_counted_and_has_no_number(self, claim):
+        for comparison in claim.compare(MadeUp(trials=6, diverged=(2,))):
+            assert comparison.word == AGREES and comparison.difference.diverged <= 1
+            assert len(comparison.difference.finished) >= 5
+
+    @pytest.mark.parametrize("n", [2, 3, 6])
+    def test_the_interval_covers_the_truth_in_95_of_100_cases(self, n):
+        """So a comparison at its bound contradicts in one case of 40."""
+        draws, zero = np.random.default_rng(n).normal(80, 2, (4000, n)), Trials.of_all(80.0)
+        found = [Comparison("", "", Trials(dict(enumerate(d))), zero).word for d in draws.tolist()]
+        for word in (AGREES, CONTRADICTS):
+            assert found.count(word) / 4000 == pytest.approx(0.025, abs=0.0075)
+
+
+class TestPhases:
+    RAMP = {0: list(range(1, 41)), 1: list(range(1, 41))}  # 40 epochs; a phase is 2 of them
+
+    def test_phases(self):
+        schedule = (40, [20, 30])
+        assert phases.end(self.RAMP).mean == 39.5
+        assert phases.before_drop(self.RAMP, schedule).mean == 15.5
+        assert phases.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
+        losses = {0: [3.0, 1.0, 2.0], 1: None, 2: []}
+        assert phases.at_lowest({0: [5, 6, 7], 1: None, 2: []}, losses).numbers == {0: 6, 1: None}
+        levels = Trials({0: 7, 1: 99, 2: 1})
+        assert phases.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
+
+    def test_the_epochs_after_a_rate_drop_are_not_read(self):
+        """Rises over equally many epochs: from 19, 20 to 24, 25, and from 14, 15 to 19, 20."""
+        curve = {0: [*range(20), *[-100.0] * 3, *range(30, 47)]}
+        rises = phases.rises_at_drop(curve, (40, [20, 30]))
+        assert [rise.mean for rise in rises] == [30.5 - 18.5, 5.0]
+        assert phases.rises_at_drop(curve, (40, [6, 30]))[1] == Trials({})  # too short before
+
+    def test_a_flat_curve_has_no_peak(self):
+        """Where each is highest it would be 1.9 above the end, by noise alone."""
+        rng = np.random.default_rng(0)
+        flat = {trial: list(rng.normal(80, 1, 40)) for trial in range(200)}
+        assert phases.peak(flat).mean == pytest.approx(80, abs=0.2)
+        hill = {trial: [*curve[:20], *(x + 5 for x in curve[20:24]), *curve[24:]]
+                for trial, curve in flat.items()}  # fmt: skip
+        assert phases.peak(hill).mean == pytest.approx(85, abs=0.2)
+        assert phases.peak({0: flat[0], 1: flat[1], 2: None}).numbers[2] is None
+
+    def test_curves_too_short_for_a_phase_do_not_count(self):
+        short = {**self.RAMP, 2: list(range(19))}
+        assert sorted(phases.before_drop(short, (40, [20])).numbers) == [0, 1]
+        for phase in (phases.end, phases.peak):
+            assert phase({0: [], 1: [2.0]}).numbers == {1: 2.0}
+
+
+class TestTrials:
+    def test_arithmetic_goes_trial_by_trial(self):
+        """A trial that one side lacks is left out; one that either side diverged in has diverged; a
+        given number goes with every trial."""
+        a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({1: 50.0, 3: 7.0, 0: 90.0})
+        assert (a - b).numbers == {0: -10.0, 1: None}
+        assert abs(a - b).numbers == {0: 10.0, 1: None}
+        assert Trials({0: 80.0}) - Trials({1: 80.0}) == Trials({})
+        assert (a.mean, a.diverged) == (87.5, 1)
+        given = Trials.of_all(95.0)
+        assert (given.mean, given.interval) == (95.0, None)
+        assert given - Trials({0: 97.0, 4: 94.0}) == Trials({0: -2.0, 4: 1.0})
+        difference = Trials({0: 97.2, 1: 13.2}) - Trials({0: 96.1, 1: 12.1})
+        assert difference.interval == (1.1, 1.1)  # 97.2 - 96.1 is not 13.2 - 12.1
+
+    @pytest.mark.parametrize(("shown", "text"), [
+        (Trials({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
+        (Trials({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
+        (Trials.of_all(1500.0), "1500.0"),
+        (Trials({0: 90.0}), "90.0 (1 trial)"),
+        (Trials({}), "not run"),
+        (Trials({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
+        (Trials({0: None}), "1 of 1 diverged"),
+    ])  # fmt: skip
+    def test_numbers_are_short(self, shown, text):
+        assert str(shown) == text
+
+
+class TestPage:
+    @staticmethod
+    def judged(monkeypatch, results, preset="half", data="cifar10-jpeg", features="pixels"):
+        """Every claim over made-up results, beside the paper's own numbers."""
+
+        class Results(MadeUp):
+            def __init__(self, study, outputs, store, printed=False):
+                super().__init__(trials=3)
+                self.study, self.printed = study, printed
+                self.source = MadeUp() if printed else results
+
+            def decides(self, claim):
+                return True
+
+            def trials(self, kind, **keys):
+                found = self.source.trials(kind, **keys)
+                return Trials({}, constant=found.mean) if self.printed else found
+
+            def curve(self, kind, logged="", **keys):
+                return {} if self.printed else self.source.curve(kind, logged, **keys)
+
+        monkeypatch.setattr(claims_page, "OutputResults", Results)
+        study = Study(PRESETS[preset], data, features=features)
+        return {claim["id"]: claim for claim in claims_page.judged(study, (), None)}
+
+    def test_effects_that_a_preset_was_sized_for_count_nowhere(self, monkeypatch):
+        found = self.judged(monkeypatch, MadeUp())
+        sized = [name for name, claim in found.items() if claim["sized_for"]]
+        assert sized == list(PRESETS["half"].sized_for)
+        of_claims, of_comparisons = claims_page.totals(list(found.values()))
+        n = sum(len(c["comparisons"]) for c in found.values() if not c["sized_for"])
+        assert of_claims.startswith(f"{len(CLAIMS) - 5} claims: agrees {len(CLAIMS) - 5}; 5 more")
+        assert of_comparisons.startswith(f"{n} comparisons: agrees {n}. ")
+        assert f"{n} / 40 = {n / 40:.1f} contradict" in of_comparisons
+        assert "**sized for: 5 agree**" in claims_page.table([found[sized[-1]]])
+        others = self.judged(monkeypatch, MadeUp(), data="digits")
+        assert not any(claim["sized_for"] for claim in others.values())
+
+    def test_a_row_shows_both_numbers_beside_the_papers(self, monkeypatch):
+        results = MadeUp(changed("table1", 50.0, method="joint", noise_rate=0.5, score="last"))
+        claim = self.judged(monkeypatch, results)["labels-are-corrected"]
+        first, second = claims_page.table([claim]).splitlines()[2:]
+        assert "(Abstract) **mixed: 9 agree, 1 contradicts** | label accuracy, symmetric" in first
+        cells = [cell.strip().split("<br>") for cell in first.split("|")[3:-1]]
+        assert [cell[2] for cell in cells] == [
+            "r = 0.5", "91.8 / 55.0", "50.0 / 55.0", "-5.00 (-5.00 to -5.00)", CONTRADICTS,
+        ]  # fmt: skip
+        assert second.startswith("|  | label accuracy, asymmetric noise: after")
+
+    def test_a_situation_comes_first_and_says_so(self, monkeypatch):
+        other = changed("label_accuracy", 80.0, labels="pseudo", stage="initial")
+        claim = self.judged(monkeypatch, MadeUp(other))["pseudo-loss-is-lower"]
+        assert (claim["word"], claim["comparisons"][0]["word"]) == (MIXED, CONTRADICTS)
+        table = claims_page.table([claim])
+        assert "| contradicts: the situation did not arise |" in table.splitlines()[2]
+        assert "clusters of pixels, not of ResNet-50's features" in table
+
+    def test_claims_are_judged_once_per_command(self, tmp_path, monkeypatch):
+        calls, setting = [], Setting("digits", "digits", "fp32")
+        monkeypatch.setattr(claims_page, "judged", lambda *args: calls.append(args) or [])
+        claims, store = Claims(Study(PRESETS["digits"], "digits"), []), RunStore(tmp_path)
+        claims.data(store, setting)  # the check before writing
+        assert claims.write(store, setting, tmp_path, tmp_path) == [] and len(calls) == 1
+        replace(claims).data(store, setting)  # another command
+        assert len(calls) == 2
+
+    @pytest.mark.parametrize(("content", "said"), [
+        ([{"word": AGREES}, {"word": "holds"}], "word 'holds', expected one of: agrees"),
+        *((content, r"damaged \(.*expected the file removed")
+          for content in ([3], [{}], [{"word": ["agrees"]}])),
+    ])  # fmt: skip
+    def test_an_unknown_word_and_claims_of_another_form_are_one_line(self, tmp_path, content, said):
+        files.write_json(tmp_path / "claims.json", content)
+        with pytest.raises(UserError, match=f"claims.json: {said}"):
+            claims_page.read(tmp_path)
+        assert claims_page.read(Path(tmp_path / "nowhere")) == []
