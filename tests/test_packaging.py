@@ -18,12 +18,13 @@ import chainer_jo
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-INSTALLED = ("cpu", "features", "weights", "cluster", "test")
+INSTALLED = ("cpu", "features", "weights", "cluster")
 ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, INSTALLED), [])
 WANTED = {
     "requirements.txt": ALWAYS,
     "requirements-gpu12.txt": [*ALWAYS, *EXTRAS["gpu"]],
     "requirements-gpu13.txt": [*ALWAYS, *EXTRAS["gpu13"]],
+    "requirements-test.txt": EXTRAS["test"],
 }
 PARTS = ("chainer_jo", "reproduce", "tools", "benchmarks", "examples")
 FILES = ["requirements-build.txt", *WANTED]
@@ -77,11 +78,11 @@ def test_requirements_pin_what_pyproject_asks_for(file):
 
 
 def test_requirements_files_agree():
-    common = pins("requirements.txt")
-    assert common.items() <= pins("requirements-gpu12.txt").items()
-    assert common.items() <= pins("requirements-gpu13.txt").items()
-    build = pins("requirements-build.txt")
-    assert {name: common.get(name) for name in build.keys() - {"wheel"}}.items() <= build.items()
+    """One version of a package in all files; only tests need what only they name."""
+    common, tools, build = (pins(f"requirements{of}.txt") for of in ("", "-test", "-build"))
+    for others in (tools, build, pins("requirements-gpu12.txt"), pins("requirements-gpu13.txt")):
+        assert all(others[name] == common[name] for name in common.keys() & others)
+    assert not common.keys() & {"pytest", "mypy", "ruff", "ipykernel", "nbclient", "pandas"}
 
 
 def test_conda_environment_has_the_ranges_of_pyproject():
@@ -94,7 +95,7 @@ def test_conda_environment_has_the_ranges_of_pyproject():
         if wanted.name != "onednn-cpu-gomp":
             assert SpecifierSet(conda[canonicalize_name(wanted.name)]) == wanted.specifier, wanted
     assert {conda[Requirement(tool).name] for tool in EXTRAS["test"]} == {""}
-    assert conda.keys() - ONLY_CONDA <= pins("requirements.txt").keys()
+    assert conda.keys() - ONLY_CONDA <= {*pins("requirements.txt"), *pins("requirements-test.txt")}
 
 
 def test_whatever_is_imported_is_asked_for():
