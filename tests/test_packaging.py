@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from processes import ROOT
+from processes import ROOT, run
 
 import chainer_jo
 
@@ -126,6 +126,14 @@ def test_make_takes_the_pythons_that_the_package_names():
     taken = [v for v in versions if eval(expression, {"sys": SimpleNamespace(version_info=v)})]
     named = re.findall(r"Python :: 3\.(\d+)", "\n".join(PROJECT["classifiers"]))
     assert taken == [(3, int(minor)) for minor in named]
+
+
+def test_an_environment_that_was_copied_or_moved_is_set_up_again(tmp_path):
+    """It would run the code of the checkout that it was set up in."""
+    for place, again in ((ROOT, False), (tmp_path, True)):
+        (tmp_path / ".stamp").write_text(f"{place}\n")
+        said = run(["make", "-n", f"VENV={tmp_path}", "setup"], cwd=ROOT).stdout
+        assert ("pip install" in said) == again
 
 
 def test_the_command_is_there_in_one_version_everywhere():
