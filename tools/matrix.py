@@ -1,4 +1,4 @@
-"""The matrix of the README: which of the paper's tables and figures exist at which scale."""
+"""The matrix of results/README.md: which of the paper's tables and figures exist at which scale."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _entry(r: Reference, kind: str, numbers: Sequence[int], of: str) -> str:
     entries = []
     for number in numbers:
         if output := outputs.get(number):
-            link = f"[{trials([output]) or DONE}](results/reference/{r.name}/{kind}{number}.md)"
+            link = f"[{trials([output]) or DONE}](reference/{r.name}/{kind}{number}.md)"
             entries.append(" ".join(filter(None, (link, _part(output)))))
         else:
             entries.append(EMPTY)

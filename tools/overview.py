@@ -5,8 +5,8 @@ from pathlib import Path
 
 sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from committed import references
-from matrix import matrix
-from readme_regions import claims, fill, not_run, result, tables
+from first_page import labels_of_people, learning_rate, result
+from readme_regions import claims, fill, not_run, wrapped
 from results_page import page
 
 from chainer_jo import files
@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Regions of the README, by name.
 REGIONS = {
     "result": result,
-    "matrix": matrix,
-    "tables": tables,
     "claims": claims,
+    "learning rate": lambda found: wrapped(learning_rate(found)),
+    "labels of people": lambda found: labels_of_people(),
     "not run": not_run,
 }
 

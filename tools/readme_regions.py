@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from committed import FULL_SCALE, MOST_TELLING, Reference
+from committed import FULL_SCALE, MOST_TELLING, Reference, described
+from first_page import runs_in_words
 
-from chainer_jo.reproduction.claims.claim import NOT_RUN
+from chainer_jo.reproduction.claims.claim import NOT_RUN, ONE_TRIAL
 from chainer_jo.reproduction.experiments.words import of_the_paper, slug
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.claims_page import difference_in_words, in_words
-from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 from chainer_jo.text import counted
 
 #: Characters of a line of prose.
@@ -42,94 +42,6 @@ CLAIMS = (
     ("hyper parameters matter little: learning rate 0.005 / 0.03, Table 6",
      "table6-insensitive", "learning rate", "0.005"),
 )  # fmt: skip
-CROSS_ENTROPY, JOINT = "cross_entropy", "joint"
-
-
-def means(table: Mapping) -> dict[tuple, float]:
-    """Means in a table's JSON, by method, score, accuracy and noise rate, without empty cells."""
-    return {
-        (*cell["row"].values(), *cell["column"].values()): cell["mean"]
-        for cell in table["cells"]
-        if cell["mean"] is not None
-    }
-
-
-def papers(table: Mapping) -> dict[tuple, float]:
-    """The paper's numbers in a table's JSON, by method, score, accuracy and noise rate."""
-    return {
-        (*cell["row"].values(), *cell["column"].values()): cell["paper"]
-        for cell in table["cells"]
-        if cell["paper"] is not None
-    }
-
-
-def result(found: Sequence[Reference]) -> str:
-    """The result at the paper's scale on the official images, beside the paper's."""
-    table = next(r for r in found if r.preset == FULL_SCALE).outputs("table")[1]
-    ours, paper = means(table), papers(table)
-    rows = {
-        "cross entropy, best epoch": (CROSS_ENTROPY, "best", "test"),
-        "cross entropy, last epoch": (CROSS_ENTROPY, "last", "test"),
-        "joint method, last epoch": (JOINT, "last", "test"),
-        "joint method, label accuracy": (JOINT, "last", "recovery"),
-    }
-    lines = [
-        "| CIFAR-10, r = 0.5 | here (%) | paper (%) | difference |",
-        "|---|---|---|---|",
-    ]
-    for name, key in rows.items():
-        here, there = ours[*key, NOISE_RATE], paper[*key, NOISE_RATE]
-        lines.append(f"| {name} | {here:.1f} | {there:.1f} | {here - there:+.1f} |")
-    return "\n".join(lines)
-
-
-def tables(found: Sequence[Reference]) -> str:
-    """Tables 1 and 2 in brief: rows in which every method has a trial, without the row that
-    `result` shows."""
-    by_name = {r.name: r for r in found}
-    shown = {"paper-cifar10-jpeg-mixed": "paper's, JPEG", "half": "`half`"}
-    table1 = {
-        "noisy labels": ("noisy_labels", "initial", "recovery"),
-        "label accuracy": (JOINT, "last", "recovery"),
-        "cross entropy, best": (CROSS_ENTROPY, "best", "test"),
-        "cross entropy, last": (CROSS_ENTROPY, "last", "test"),
-        "joint, last": (JOINT, "last", "test"),
-    }
-    table2 = {
-        name: (method, "last", "test")
-        for name, method in (
-            ("cross entropy", CROSS_ENTROPY),
-            ("Forward", "forward"),
-            ("CNN-CRF", "cnn_crf"),
-            ("joint", JOINT),
-        )
-    } | {"label accuracy": (JOINT, "last", "recovery")}
-    rows1 = [row for name, of in shown.items() for row in _brief(by_name[name], 1, of, table1)]
-    rows2 = _brief(by_name["half"], 2, "`half`", table2)
-    return "\n".join([*_table(table1, rows1), "", *_table(table2, rows2)])
-
-
-def _brief(r: Reference, number: int, of: str, columns: Mapping[str, tuple]) -> list[list[str]]:
-    """A row for each noise rate at which every column has a mean: ours / the paper's."""
-    table = r.outputs("table")[number]
-    ours, paper = means(table), papers(table)
-    rows = []
-    for rate in dict.fromkeys(cell["column"]["noise_rate"] for cell in table["cells"]):
-        keys = [(*key, rate) for key in columns.values()]
-        if ours.keys() >= set(keys):
-            cells = [
-                f"{ours[key]:.1f}" + (f" / {paper[key]:.1f}" if key in paper else "")
-                for key in keys
-            ]
-            rows.append(
-                [f"[{of}](results/reference/{r.name}/table{number}.md)", f"{rate:g}", *cells]
-            )
-    return rows
-
-
-def _table(columns: Mapping[str, tuple], rows: Sequence[Sequence[str]]) -> list[str]:
-    heads = ["scale", "r", *columns]
-    return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
 
 
 def claims(found: Sequence[Reference], above: str = "") -> str:
@@ -145,14 +57,12 @@ def claims(found: Sequence[Reference], above: str = "") -> str:
         cells = [_sides(judged[0][2]["paper"]), f"{_sides(shown[2]['here'])}" if shown else ""]
         if shown and shown[0].data != "cifar10":
             cells[-1] += " (JPEG)"
-        cells += [
-            "; ".join(filter(None, (
-                f"{_sides(comparison['here'])}: {difference_in_words(comparison)}"
-                if comparison["difference"] is not None else "",
-                claim_link(r, claim, f"{above}results/"),
-            )))
-            for r, claim, comparison in judged
-        ]  # fmt: skip
+        for r, claim, comparison in judged:
+            cell = claim_link(r, claim, f"{above}results/")
+            if comparison["difference"] is not None:
+                sides, difference = _sides(comparison["here"]), difference_in_words(comparison)
+                cell += f"<br>{sides}: {difference}"
+            cells.append(cell)
         rows.append(f"| {text} | {' | '.join(cell or 'not run' for cell in cells)} |")
     return "\n".join(rows)
 
@@ -165,7 +75,7 @@ def _compared(r: Reference, name: str, compared: str, at: str) -> tuple[Referenc
 
 
 def _sides(numbers: Sequence[float | None] | None) -> str:
-    return " / ".join("–" if n is None else f"{n:.1f}" for n in numbers) if numbers else "–"
+    return "\xa0/\xa0".join("–" if n is None else f"{n:.1f}" for n in numbers or [None])
 
 
 def claim_link(r: Reference, claim: dict, results: str) -> str:
@@ -179,22 +89,35 @@ def claim_link(r: Reference, claim: dict, results: str) -> str:
 def not_run(found: Sequence[Reference]) -> str:
     """Everything that no run has shown."""
     data = {r.data for r in found}
-    full_scale = _runs(r for r in found if r.preset == FULL_SCALE)
+    full_scale = [r for r in found if r.preset == FULL_SCALE]
     float32 = _runs(r for r in found if (r.preset, r.precisions) == ("half", "fp32"))
     clustered = [
         f"{_features(name)} in `{r.name}`" for r in found for name in RunStore(r.results).features()
     ]
+    single = sum(
+        comparison["word"] == ONE_TRIAL
+        for r in found
+        if r.name == MOST_TELLING[0]
+        for claim in r.claims
+        for comparison in claim["comparisons"]
+    )
+    runs = "; ".join(f"on {described(r.data, 'docs')}: {runs_in_words(r)}" for r in full_scale)
+    asymmetric = any("asymmetric" in runs_in_words(r) for r in full_scale)
     lines = {
-        f"the paper's scale, except for {full_scale}, all with seed 0;": True,
-        f"on CIFAR-10 at any scale: {_not_on_images(found)};": bool(_not_on_images(found)),
-        "Clothing1M: Table 3 and Figures 7 and 8 show a "
-        "[stand-in](docs/clothing1m.md#the-stand-in);": "clothing1m" not in data,
-        f"pseudo labels from the paper's ResNet-50; [clusters]({PSEUDO_LABELS}) are of "
-        f"{', '.join(clustered)};": True,
-        f"float32 on `half`, except for {float32}; several GPUs; CUDA 12 "
-        "([state](docs/gpu.md#state));": True,
-        "a cluster of several [machines](docs/cluster.md); macOS; conda-forge's "
-        "[packages](docs/dependencies.md#conda).": True,
+        "Nothing under asymmetric noise has been run at the paper's scale.": not asymmetric,
+        f"{_runs(full_scale)} exist at the paper's scale, all with seed 0; {runs}.": True,
+        f"No run on CIFAR-10, at any scale, shows {_not_on_images(found)}.": bool(
+            _not_on_images(found)
+        ),
+        f"{single} comparisons in `{MOST_TELLING[0]}` have one trial, so they have no word.": True,
+        "Clothing1M was not available. Table 3 and Figures 7 and 8 show a "
+        "[stand-in](docs/clothing1m.md#the-stand-in).": "clothing1m" not in data,
+        f"Pseudo labels are not from the paper's ResNet-50. [Clusters]({PSEUDO_LABELS}) are of "
+        f"{', '.join(clustered)}.": True,
+        f"{float32} on `half` are in float32. Nothing has run on several GPUs or with CUDA 12 "
+        "([state](docs/gpu.md#state)).": True,
+        "A cluster of several [machines](docs/cluster.md), macOS and conda-forge's "
+        "[packages](docs/dependencies.md#conda) have not been tried.": True,
     }
     return "\n".join(wrapped(f"- {line}") for line, unseen in lines.items() if unseen)
 
@@ -214,10 +137,10 @@ def _not_on_images(found: Sequence[Reference]) -> str:
     for kind, numbers in COMPUTED.items():
         there = {n for r in images for n in r.outputs(kind)}
         if lacks := [str(n) for n in numbers if n not in there]:
-            missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {', '.join(lacks)}")
+            missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {' and '.join(lacks)}")
     if not any(r.ablations.get("complete") for r in images):
-        missing.append("all ablations of the first step (`ablations.py`)")
-    return "; ".join(missing)
+        missing.append("or all ablations of the first step")
+    return ", ".join(missing)
 
 
 def wrapped(text: str) -> str:

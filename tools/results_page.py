@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brief import gains, labels_of_people, tables
 from committed import MOST_TELLING, Reference, described, trials
+from matrix import matrix
 from pack import SUMS
 from readme_regions import claim_link, wrapped
 
@@ -31,6 +33,7 @@ def page(found: Sequence[Reference], costs: dict) -> str:
         "",
         *_claims([r for r in found if r.name in MOST_TELLING]),
         "",
+        *_results(found),
         "## Runs",
         "",
         "Each section names the commits that computed its runs. Later code may round otherwise. "
@@ -41,6 +44,44 @@ def page(found: Sequence[Reference], costs: dict) -> str:
         lines += _section(r)
     lines += _script_costs(costs)
     return "\n".join(line if line.startswith("|") else wrapped(line) for line in lines)
+
+
+def _results(found: Sequence[Reference]) -> list[str]:
+    """The matrix of results, Tables 1 and 2 in brief, and labels of people."""
+    symmetric, asymmetric = tables(found)
+    return [
+        "## Tables and figures",
+        "",
+        "A number counts the trials of a table or figure and links to it. ✓: computed without "
+        "training. –: not run. In Tables 6 to 13 the second of a pair has symmetric noise.",
+        "",
+        *matrix(found).split("\n"),
+        "",
+        "## Tables 1 and 2 in brief",
+        "",
+        "`half` has JPEG images and [fewer pixels, units and epochs](../docs/scripts.md#presets) "
+        "than the paper, so its accuracies are lower. Compare the differences between methods. "
+        "Numbers are in percent, *here / paper*: means of three trials in `half`, one trial at the "
+        "paper's scale.",
+        "",
+        "Symmetric noise; test accuracies except for the first two columns:",
+        "",
+        *symmetric.split("\n"),
+        "",
+        "Asymmetric noise in `half`; test accuracies of the last epoch except for the first two "
+        "columns:",
+        "",
+        *asymmetric.split("\n"),
+        "",
+        "The gain in test accuracy of the joint method's last epoch, over noise rates:",
+        "",
+        *gains(found).split("\n"),
+        "",
+        "Labels of people (CIFAR-10N), an addition to the paper, before and after the first step:",
+        "",
+        *labels_of_people(found).split("\n"),
+        "",
+    ]
 
 
 def _section(r: Reference) -> list[str]:
