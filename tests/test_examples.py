@@ -120,9 +120,15 @@ def test_own_images_with_noisy_labels(tmp_path):
             pixels = rng.integers(120 * true, 120 * true + 130, (8, 8, 3)).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "set" / name / f"{i}.png")
     script = EXAMPLES / "own_images.py"
-    assert len(script.read_text().splitlines()) <= 50
-    flags = ("set", "--out", "own", "--side", "8", "--epochs", "2", "--device", "cpu")
-    processes.run([script, *flags], cwd=tmp_path)
+    assert len(script.read_text().splitlines()) <= 64
+
+    def own(*flags, code=0):
+        short = ("--side", "8", "--epochs", "2", "--device", "cpu")
+        done = processes.run([script, *short, *flags], code, cwd=tmp_path)
+        return done.stderr.splitlines()[-1] if code else done.stdout
+
+    flags = ("set", "--out", "own")
+    own(*flags)
     results = {path: path.stat().st_mtime_ns for path in (tmp_path / "own").rglob("result.json")}
     rows = (tmp_path / "own/labels.csv").read_text().splitlines()
     (labels,) = (tmp_path / "own").glob("runs/first-step-real-*/labels.npz")
@@ -132,6 +138,20 @@ def test_own_images_with_noisy_labels(tmp_path):
         assert row.split(",")[1] == ("dark", "light")[y.argmax()]
         assert (tmp_path / "set" / row.split(",")[0]).is_file()
     (tmp_path / "own/labels.csv").unlink()
-    processes.run([script, *flags], cwd=tmp_path)
+    own(*flags)
     assert (tmp_path / "own/labels.csv").read_text().splitlines() == rows and len(results) == 2
     assert all(path.stat().st_mtime_ns == time for path, time in results.items())
+    # Neither labels of other data nor files of the user's are written over.
+    table, mine = tmp_path / "set/labels.csv", tmp_path / "own/labels.csv"
+    table.write_text("".join(f"{row}\n" for row in rows).replace("dark\n", "light\n", 9))
+    mine.write_text("edited")
+    own(*flags)
+    other = "expected runs on the same data alone, or another folder for the results"
+    for words, said in [
+        ((table, "--out", "own"), other), ((*flags, "--side", "9"), other),
+        ((table, "--out", "set"), "--out set: not empty, expected a new folder"),
+        ((*flags, "--side", "0"), "--side: 0: expected a whole number of at least 1"),
+        ((*flags, "--device", "gpu"), "--device gpu: expected auto, cpu, cuda or cuda:N"),
+    ]:  # fmt: skip
+        assert said in own(*words, code=2)
+    assert mine.read_text() == "edited" and table.read_text().count("light") > 70
