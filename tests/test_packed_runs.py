@@ -1,11 +1,13 @@
 """Packed runs stand for the folders they were made of, and what is committed is made of them."""
 
+import fcntl
 import hashlib
 import json
 import lzma
 import math
 import os
 import shutil
+from threading import Thread
 
 import numpy as np
 import pack
@@ -38,6 +40,17 @@ def refused(capsys, *words):
         pack.main(list(words))
     (line,) = capsys.readouterr().err.splitlines()
     return line
+
+
+def test_commands_that_pack_into_one_folder_wait_for_each_other(packed):
+    store, other = packed
+    with files.to_lock(other.root / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = Thread(target=pack.main, args=[flags(store, other)])
+        waiting.start()
+        waiting.join(1)
+        assert waiting.is_alive()
+    waiting.join()
 
 
 def not_kept(capsys, store, other, run_id):

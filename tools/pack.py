@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-import lzma
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,10 +37,17 @@ def main(argv: list[str] | None = None) -> None:
     store = RunStore(computed)
     if not store.results():
         raise UserError(f"{computed}: no finished run there, expected a results folder")
-    _check_data(computed, committed)
-    if flags.keep:
-        _keep(flags.keep, store, committed)
-        return
+    committed.mkdir(parents=True, exist_ok=True)
+    with files.to_lock(committed / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # from reading to replacing, no other command writes
+        _check_data(computed, committed)
+        if flags.keep:
+            _keep(flags.keep, store, committed)
+        else:
+            _pack_with_others(store, computed, committed)
+
+
+def _pack_with_others(store: RunStore, computed: Path, committed: Path) -> None:
     number, new = pack(store, committed)
     for name in OTHER_FILES:
         if (computed / name).exists() and computed != committed:
@@ -67,6 +74,8 @@ def pack(store: RunStore, root: Path) -> tuple[int, int]:
     there; returns the number of packed runs, and of new ones among them. The same runs give the
     same file.
     """
+    with files.expected(root / PACKED, "a Python built with liblzma"):
+        import lzma
     before = read_packed(root)
     runs = {**before, **store.finished()}
     lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
