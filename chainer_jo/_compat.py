@@ -1,7 +1,8 @@
 """Patches for Chainer 7.8.1, the last release, on NumPy 2, Python 3.12+, setuptools 82 and CuPy 14.
 
-The package's ``__init__`` imports this module before anything imports chainer. Each function mends
-one thing where it is broken. Chainer itself is imported when it is first needed: it takes a second.
+The package's ``__init__`` imports this module before anything imports chainer; so do those of its
+parts, as a folder chainer_jo beside a script hides the package's. Each function mends one thing
+where it is broken. Chainer itself is imported when it is first needed: it takes a second.
 """
 
 import ctypes
@@ -16,8 +17,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
-import numpy
-
 
 class _CuPyWithoutDriver(types.ModuleType):
     def __getattr__(self, name: str) -> None:
@@ -29,6 +28,8 @@ class _CuPyWithoutDriver(types.ModuleType):
 def supply_numpy_names() -> None:
     """``float`` is read by chainer.functions.resize_images, ``sctypes`` by as_strided at import;
     NumPy 1.24 and 2.0 removed them."""
+    import numpy  # half a second, in which Ctrl-C would show a traceback
+
     sctypes = {
         "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
         "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
@@ -126,6 +127,7 @@ class _ChainerFinder(MetaPathFinder):
             execute = loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:
+                supply_numpy_names()
                 with cupy_as_chainer_knows_it():
                     execute(module)
 
@@ -135,7 +137,6 @@ class _ChainerFinder(MetaPathFinder):
 
 # Weights are float32 and --precision sets the type of the activations, whatever the shell says.
 os.environ.pop("CHAINER_DTYPE", None)
-supply_numpy_names()
 replace_environment_check()
 supply_pkg_resources()
 sys.meta_path.insert(0, _ChainerFinder())

@@ -68,7 +68,8 @@ def start(
     work : does the command's work.
     """
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(ValueError):  # in a thread of somebody's program
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     flags: argparse.Namespace | None = None
 
     def hint() -> str:

@@ -8,7 +8,7 @@ import os
 import secrets
 import tempfile
 import zipfile
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +16,9 @@ from typing import IO, Any
 import numpy as np
 
 from chainer_jo.errors import UserError, one_line
+
+#: How the names of temporary folders begin, which only a kill leaves; see `new_folder`.
+TEMPORARY = ".chainer_jo-"
 
 
 def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
@@ -64,9 +67,27 @@ def opened(path: str | Path) -> BufferedReader:
 
 
 def content(path: str | Path) -> bytes:
-    """Bytes of a file. Raises OSError as `opened` does."""
-    with opened(path) as file:
-        return file.read()
+    """Bytes of a file. Raises OSError as `opened` does, or if they exceed the memory."""
+    try:
+        with opened(path) as file:
+            return file.read()
+    except MemoryError:
+        raise OSError(errno.ENOMEM, "larger than the memory", str(path)) from None
+
+
+def expanded(path: str | Path) -> Path:
+    """Absolute path, with the home folder for ``~``. Raises UserError for a user without one."""
+    found = os.path.expanduser(path)
+    if found.partition("/")[0] == "~":
+        raise UserError(f"{path}: no home folder; set HOME, or CHAINER_DATASET_ROOT for the cache")
+    return Path(os.path.abspath(found))
+
+
+def check_unchanged(where: str, before: object, after: object) -> None:
+    """Raises UserError unless data have the same digest before and after they were read: what was
+    read would be known by a digest that may not be its own."""
+    if before != after:
+        raise UserError(f"{where}: changed while it was read, expected to stay; run this again")
 
 
 def is_utf8(name: str) -> bool:
@@ -92,7 +113,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         place.parent.mkdir(parents=True, exist_ok=True)
         stays = place.exists() and (place.samefile(os.curdir) or os.path.ismount(place))
         parent = place if stays else place.parent
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=parent) as beside:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent) as beside:
             whole = Path(beside) / place.name
             whole.mkdir()
             yield whole
@@ -176,6 +197,17 @@ def arrays(path: str | Path, wanted: Container[str] | None = None) -> dict[str, 
     return found
 
 
+def check_arrays(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> None:
+    """Raises ValueError unless arrays have the names and shapes of the ``expected`` ones, and
+    finite numbers: Chainer's deserializer would broadcast others, and load any."""
+    for name in [*expected, *found]:
+        shape, wanted = (str(x[name].shape) if name in x else "none" for x in (found, expected))
+        if shape != wanted:
+            raise ValueError(f"array {name!r} is {shape}, expected {wanted}")
+        if found[name].dtype.kind not in "fiub" or not np.isfinite(found[name]).all():
+            raise ValueError(f"array {name!r} is text, or not finite")
+
+
 def save_arrays(path: Path, of: str, **named: np.ndarray) -> None:
     """Writes an .npz that names its owner ``of``, and has a checksum; see `write`."""
     sha256 = _arrays_digest(named)
@@ -217,10 +249,10 @@ def load_mapped(path: str | Path) -> np.ndarray:
         return np.load(path, allow_pickle=False)
 
 
-def digest(path: str | Path) -> str:
-    """First 12 hexadecimal digits of a file's SHA-256. Raises UserError if it cannot be read."""
+def digest(path: str | Path, digits: int = 12) -> str:
+    """First hexadecimal digits of a file's SHA-256. Raises UserError if it cannot be read."""
     try:
         with opened(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+            return hashlib.file_digest(file, "sha256").hexdigest()[:digits]
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None

@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 from chainer import serializers
+from own_images import one_line, run
 
 from chainer_jo import files
 from chainer_jo.data import digits
@@ -72,7 +73,7 @@ def test_every_door_refuses_it_in_one_line(kind, door, tmp_path):
 
 def test_weights_that_are_text_are_one_line(tmp_path):
     np.savez(tmp_path / "weights.npz", **{"conv1/b": ["x"], "bn1/avg_mean": ["y"]})
-    with pytest.raises(UserError, match="array 'conv1/b' is text"):
+    with pytest.raises(UserError, match="weights.npz: .*'subtract'.*expected a whole .npz file"):
         load_resnet50(tmp_path / "weights.npz")
 
 
@@ -110,6 +111,20 @@ def test_a_network_of_others_is_checked_before_it_is_built(about, look, tmp_path
     np.savez(tmp_path / "model.npz", **arrays | {"about": json.dumps(ABOUT | about)})
     with pytest.raises(UserError, match="damaged .* expected the folder"):
         network_file.load(tmp_path)
+
+
+@pytest.mark.parametrize("name, value", [
+    ("dense/b", np.ones(1, "f4")), ("bn/gamma", np.full(4, np.nan, "f4")), ("bn/beta", ["x"] * 4),
+    ("more", np.ones(4, "f4")), ("dense/W", np.full((2, 4), 3e38, "f4")),
+])  # fmt: skip
+def test_weights_have_the_shapes_of_the_network_and_finite_numbers(name, value, tmp_path, capsys):
+    """Too large ones are noticed when they overflow."""
+    weights = serializers.npz.serialize(FeatureNetwork(12, 2, 4)) | {name: value}
+    network_file.save(TrainedNetwork(ABOUT | {"seen": None}, weights, LOOK), tmp_path)
+    np.savez(tmp_path / "f.npz", features=np.random.rand(9, 12), paths=list("abcdefghi"))
+    assert run("predict", tmp_path, "--features", tmp_path / "f.npz") == 2
+    said = "NaN, expected smaller" if name == "dense/W" else f"model.npz: damaged (array '{name}'"
+    assert said in one_line(capsys)
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "null", '{"classes": ["a"]}', "{"])

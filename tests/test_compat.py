@@ -150,6 +150,37 @@ def test_weights_are_float32_whatever_the_shell_says():
     assert "float32" in processes.run([sys.executable, "-c", script], env=env).stdout
 
 
+@pytest.mark.parametrize("part", ["data", "engine", "method", "relabel", "reproduction"])
+def test_a_package_without_its_init(part):
+    """A folder called chainer_jo beside a script hides it. NumPy would not be interrupted well."""
+    code = """
+        import importlib, sys, types
+        sys.modules["chainer_jo"] = types.ModuleType("chainer_jo")
+        sys.modules["chainer_jo"].__path__ = ["chainer_jo"]
+        importlib.import_module(sys.argv[1])
+        assert "numpy" not in sys.modules
+        import chainer
+    """
+    run(code, argument=f"chainer_jo.{part}")
+
+
+def test_a_python_without_liblzma():
+    """Only what is packed needs it."""
+    code = """
+        import sys
+        from pathlib import Path
+        sys.modules["_lzma"] = None
+        import pack
+        from chainer_jo.data import source
+        from chainer_jo.relabel import correction
+        try:
+            pack.pack(None, Path(sys.argv[1]))
+        except ValueError as error:
+            print(error)
+    """
+    assert "runs.jsonl.xz: damaged (import of _lzma" in run(code, argument="x", path="tools")
+
+
 def test_as_strided_which_reads_sctypes():
     x = chainer.Variable(np.arange(5, dtype="f"))
     y = F.as_strided(x, (4, 2), (1, 1), 0)

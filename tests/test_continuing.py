@@ -236,6 +236,7 @@ def test_a_snapshot_of_before_ids_goes_on(begun, undisturbed):
     ("codes", None), ("updater/optimizer:main/velocity_by_name", None),
     ("codes", "no JSON"), ("updater/iteration", [0.5, 1.5]), ("extensions/LogReport/_log", 3),
     ("updater/labels/labels", [[1.0, 2.0]]), ("updater/model:main/predictor/conv/W", 1j),
+    ("updater/model:main/predictor/conv/W", [1.0]),
 ])  # fmt: skip
 def test_a_snapshot_without_a_part_or_with_another_array_is_refused(begun, part, value):
     store, path = begun

@@ -105,6 +105,15 @@ def test_names_of_folders_and_images_do_not_meet(names, moved, to, expected, tmp
     assert below(tmp_path / "new") == expected
 
 
+def test_a_name_that_would_be_too_long_is_cut(tmp_path):
+    long = "é" * 125 + ".png"  # 254 bytes
+    save(tmp_path / "set", f"cat/{long}", f"dog/{long}")
+    sets = read_sets(str(tmp_path / "set"))
+    corrected_set.write(labels(sets, **{f"cat/{long}": "dog"}), sets, tmp_path / "new", False)
+    names = ["dog/" + "é" * 122 + " (cat).png", f"dog/{long}"]
+    assert below(tmp_path / "new") == sorted(names)
+
+
 def test_further_columns_tell_one_set_from_another(tmp_path):
     found = set()
     for note in ("old", "new"):

@@ -5,7 +5,6 @@ import os
 import shutil
 import tarfile
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,7 +168,7 @@ def test_image_that_cannot_be_read(folder, cache, monkeypatch):
     def refused(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    monkeypatch.setattr("chainer_jo.files.content", refused)
     refuse(folder, "image '.*png': Permission denied, expected a readable file", cache)
 
 

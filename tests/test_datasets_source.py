@@ -24,6 +24,7 @@ def test_a_file_that_is_not_there_or_no_tar(tmp_path, content):
     ("pets.v2", "pets.v2"),
     ("cifar10", "cifar10-images"),
     ("digits", "digits-images"),
+    ("clothing1m", "clothing1m-images"),
 ])  # fmt: skip
 def test_images_never_pass_for_the_official_data(tmp_path, folder, name):
     (tmp_path / folder / "train").mkdir(parents=True)

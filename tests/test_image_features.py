@@ -280,7 +280,9 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
     features = read_features(file, read_sets(str(data / "labels.csv")).train)
     assert features.shape == (60, 2048 if network == "resnet50" else 1280)
     assert run("features", data / "labels.csv", *words) == 2
-    assert "exists already" in one_line(capsys)
+    assert "expected a new file" in one_line(capsys)
+    assert run("features", data / "labels.csv", "--out", tmp_path / "f.npy") == 2
+    assert "whose name ends in .npz" in one_line(capsys)
 
 
 def flipped(content):

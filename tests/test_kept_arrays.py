@@ -21,7 +21,7 @@ def blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(array_cache, "cache", lambda: tmp_path)
     names, computed = ["a.npz", "b.npz"], []
 
-    def compute(i):
+    def compute(i, name):
         computed.append(i)
         return np.arange(6, dtype=np.float32).reshape(2, 3) + i
 

@@ -3,6 +3,7 @@
 import os
 import unicodedata
 import zipfile
+from itertools import product
 
 import numpy as np
 import pytest
@@ -255,6 +256,22 @@ def test_links_are_followed_but_not_in_circles(folders, tmp_path):
     assert len(sets.train) == 4 and "dog/1.png" in list(sets.train.paths)
     (folders / "cat 9/gone.png").symlink_to("nowhere.png")
     refuse("gone.png': a link that leads nowhere", folders)
+
+
+def test_a_folder_is_found_once_however_many_links_lead_to_it(folders):
+    """Here ten million."""
+    save(folders / "cat 10/7/1.png")
+    for i, k in product(range(7), range(10)):
+        (folders / f"cat 10/{i}").mkdir(exist_ok=True)
+        (folders / f"cat 10/{i}/{k}").symlink_to(folders / f"cat 10/{i + 1}")
+    assert len(read_sets(str(folders)).train) == 4
+
+
+def test_a_name_in_two_encodings_of_its_accents_is_refused(folders):
+    """As after copies from a Mac and from Linux."""
+    for form in ("NFC", "NFD"):
+        save(folders / "cat 10" / unicodedata.normalize(form, "é.png"))
+    refuse(r"'cat 10/\\xe9.png' and 'cat 10/e\\u0301.png': the same name in NFC", folders)
 
 
 def three_validations(path):

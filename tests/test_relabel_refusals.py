@@ -153,6 +153,10 @@ def test_columns_of_numbered_classes_are_named(tmp_path, capsys):
     np.savez(file, probabilities=p, paths=paths)
     assert relabel(*command) == 2
     assert "expected one for each; an array 'class_names' with '10' and" in one_line(capsys)
+    more = np.insert(p, 3, 0, axis=1)
+    np.savez(file, probabilities=more, paths=paths, class_names=[*names[:3], "none", *names[3:]])
+    assert relabel(*command) == 2
+    assert "no image has labels ['none']; leave them out" in one_line(capsys)
     np.savez(file, probabilities=p, paths=paths, class_names=names)
     assert relabel(*command) == 0
     assert {row["changed"] for row in read(tmp_path / "out" / "labels.csv")} == {"no"}

@@ -1,6 +1,7 @@
 """What the eye says, and that nothing of a user's is lost: audits, reviews, edited results."""
 
 import os
+import shutil
 import tarfile
 
 import numpy as np
@@ -174,6 +175,15 @@ def test_a_corrected_set_is_written_once_and_found_again(relabel, own_set, tmp_p
     before = files_below(tmp_path / "sets")
     relabel(*apply)
     assert files_below(tmp_path / "sets") == before
+    shutil.rmtree(images)  # a synchronisation that stopped half way
+    assert "1 of the set's 61 files are there; remove them, and" in relabel(*apply, code=2)
+    # What a kill leaves in a mounted folder.
+    images.parent.rename(tmp_path / "set")
+    images.parent.mkdir()
+    (tmp_path / "set").rename(images.parent / ".chainer_jo-0123")
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "sets/fixed")
+    relabel(*apply)
+    assert files_below(tmp_path / "sets").keys() == before.keys()
     path = read(tmp_path / "out" / "labels.csv")[2]["path"]
     write(tmp_path / "reviewed.csv", [("path", "label"), (path, "é")])
     words = relabel(*apply, "--accept", tmp_path / "reviewed.csv", code=2)

@@ -146,9 +146,11 @@ def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
 def test_another_file_or_none_is_refused(tmp_path):
     """An .npz of something else: test_arrays_of_others.py."""
     pytest.importorskip("safetensors")
-    (tmp_path / "broken.safetensors").write_bytes(b"not what the name says")
-    with pytest.raises(UserError, match="expected a whole .safetensors file"):
-        load_resnet50(tmp_path / "broken.safetensors")
+    header = b'{"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}'
+    for content in (b"not what the name says", len(header).to_bytes(8, "little") + header + b"1"):
+        (tmp_path / "broken.safetensors").write_bytes(content)
+        with pytest.raises(UserError, match="expected a whole .safetensors file"):
+            load_resnet50(tmp_path / "broken.safetensors")
     (tmp_path / "resnet50.pth").touch()
     for name in ("resnet50.pth", "missing.npz"):
         with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):

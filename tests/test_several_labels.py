@@ -124,6 +124,32 @@ def test_labels_that_cannot_be_used_are_one_line(people, change, expected):
         relabel(people[0], change(people[2]))
 
 
+@pytest.mark.parametrize("form", [
+    np.asarray, np.int32, lambda y: y > 0, np.ndarray.tolist, lambda y: 1 - y, lambda y: 2 * y - 1,
+    lambda y: np.array(["no", "yes"])[y.astype(int)], lambda y: np.c_[y[:, 0], 1 - y[:, 0]],
+    lambda y: pytest.importorskip("pandas").DataFrame(y),
+])  # fmt: skip
+def test_one_hot_labels_are_not_those_of_people(people, form):
+    features, probabilities, _, true = people
+    labels = form(np.eye(3)[true])
+    for find, other in (
+        (relabel, features), (RelabelClassifier().fit, features),
+        (lambda p, y: find_label_errors(y, p), probabilities),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match="^labels: a column for each class"):
+            find(other, labels)
+
+
+def test_columns_of_two_questions_are_refused_and_of_people_without_common_images_are_not(people):
+    features, probabilities, _, true = people
+    colour, shape = np.array(["red", "blue", "red"])[true], np.array(["a", "b"])[true % 2]
+    with pytest.raises(UserError, match="^labels: no two columns share a class"):
+        relabel(features, np.c_[colour, shape])
+    apart = [[name, None] if name == "red" else [None, name] for name in colour]
+    errors = find_label_errors(apart, probabilities[:, :2])
+    np.testing.assert_array_equal(errors.given, colour == "red")
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """The set with three label columns: the first has five errors, the others none; the last two
@@ -133,7 +159,9 @@ def table(tmp_path_factory):
     labels = [row["label"] for row in read(root / "labels.csv")]
     rows = [*zip([row["path"] for row in read(root / "true.csv")], labels, true, true, strict=True)]
     rows[-2:] = [(*rows[-2][:2], "", " "), (rows[-1][0], "", true[-1], "")]
-    write(root / "three.csv", [("path", *NAMES.split(",")), *rows])
+    hot = [[int(i % 3 == k) for k in range(3)] for i in range(len(rows))]
+    table = [(path, *more, *row) for (path, *row), more in zip(rows, hot, strict=True)]
+    write(root / "three.csv", [("path", "is0", "is1", "is2", *NAMES.split(",")), *table])
     return root
 
 
@@ -146,6 +174,8 @@ def table(tmp_path_factory):
         (("--label-columns", NAMES, "--label-column", "label"), "--label-column: expected without"),
         (("--label-columns", "label2,label3"), "no label: line 60"),
         (("--label-columns", "label,PATH"), "one column for paths and labels, expected two"),
+        (("--label-columns", "is0,is1,is2"), "is0,is1,is2: a column for each class (one-hot)"),
+        (("--label-columns", "label,is0"), "label,is0: no two columns share a class, expected"),
     ],
 )
 def test_columns_that_cannot_be_used_are_one_line(flags, said, table, tmp_path, capsys):

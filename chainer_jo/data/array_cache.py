@@ -26,10 +26,12 @@ Made = TypeVar("Made")
 
 
 def cache() -> Path:
-    """Folder of the cache."""
+    """Folder of the cache. Raises UserError for a user without a home, where it would be."""
     from chainer.dataset import download
 
-    return Path(download.get_dataset_root(), "chainer_jo")
+    root = files.expanded(download.get_dataset_root() or "~/.chainer/dataset")
+    download.set_dataset_root(str(root))  # containers set it to ~/..., or to nothing
+    return root / "chainer_jo"
 
 
 def state_of(status: os.stat_result) -> tuple[int, ...]:
@@ -106,7 +108,7 @@ def _write(data: LabelledData, folder: Path) -> None:
 
 
 def cached_blocks(
-    names: Iterable[str], load: Callable[[], Callable[[int], np.ndarray | None]], bar: Progress
+    names: Iterable[str], load: Callable[[], Callable[[int, str], np.ndarray | None]], bar: Progress
 ) -> list[np.ndarray]:
     """Arrays in files of the cache; missing and damaged ones are computed, so that a kill costs one
     block.
@@ -114,8 +116,8 @@ def cached_blocks(
     Parameters
     ----------
     names : of the files; each has to identify the content.
-    load : called once, if a block has to be computed; gives the array of block i, or None, which is
-        left out.
+    load : called once, if a block has to be computed; gives the array of block i, of a name, or
+        None, which is left out.
     bar : ends when blocks were computed.
 
     Raises UserError if the cache cannot be written.
@@ -127,7 +129,7 @@ def cached_blocks(
             block = files.load_arrays(file, name)["block"]
         if block is None:
             compute = compute or load()
-            if (block := compute(i)) is None:
+            if (block := compute(i, name)) is None:
                 continue
             try:
                 files.save_arrays(file, name, block=block)

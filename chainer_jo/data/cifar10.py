@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from chainer_jo.data.array_cache import decoded_once
+from chainer_jo.data.array_cache import cache, decoded_once
 from chainer_jo.data.labelled_data import LabelledData, clean_data
 from chainer_jo.errors import UserError, one_line
 from chainer_jo.files import opened
@@ -67,6 +67,7 @@ def _downloaded() -> Path:
     """Downloaded archive in Chainer's cache."""
     from chainer.dataset import download  # loads Chainer
 
+    cache()  # Chainer's downloads are beside it
     try:
         path = Path(download.cached_download(URL))
     except (OSError, HTTPException) as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import warnings
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from PIL import (
@@ -18,6 +18,7 @@ from PIL import (
     UnidentifiedImageError,
 )
 
+from chainer_jo import files
 from chainer_jo.errors import UserError, one_line
 
 #: Accepted formats, by content, not name. Decoders of other formats are not safe: for PostScript,
@@ -44,9 +45,9 @@ PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
 
 
 def read(
-    source: str | Path | IO[bytes], enough: int | None = None, size: int | None = None
+    source: str | Path | bytes, enough: int | None = None, size: int | None = None
 ) -> Image.Image:
-    """Image as a viewer shows it, of mode "L" if grey and "RGB" otherwise.
+    """Image of a file, or of its bytes, as a viewer shows it: "L" if grey and "RGB" otherwise.
 
     EXIF orientation is applied, transparent pixels become white, the upper 8 bits and the first
     frame are kept. With ``enough``, a large JPEG is decoded faster, at a fraction of its size with
@@ -56,7 +57,8 @@ def read(
     Raises any exception of Pillow's for damaged files; ValueError for pixels without a known white,
     and for rare forms that Pillow decodes to other colours.
     """
-    with _opened(source) as file:
+    content = source if isinstance(source, bytes) else files.content(source)
+    with _opened(content) as file:
         image: Image.Image = file
         tags = getattr(image, "tag_v2", {})  # of a TIFF
         if image.mode in _NO_WHITE or 2 in tags.get(_Tag.SampleFormat, ()):
@@ -86,14 +88,12 @@ def read(
         return image.convert(mode)
 
 
-def _opened(source: str | Path | IO[bytes]) -> ImageFile.ImageFile:
+def _opened(content: bytes) -> ImageFile.ImageFile:
     try:
-        return Image.open(source, formats=FORMATS)
+        return Image.open(io.BytesIO(content), formats=FORMATS)
     except UnidentifiedImageError:
-        with open(source, "rb") if isinstance(source, str | Path) else source as file:
-            file.seek(0)
-            if file.read(4) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
-                raise ValueError("a TIFF of bits or samples that are not read") from None
+        if content[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
+            raise ValueError("a TIFF of bits or samples that are not read") from None
         raise
 
 
@@ -104,19 +104,17 @@ def open_rgb(path: str | Path) -> Image.Image:
     """
     try:
         return read(path).convert("RGB")
-    except FileNotFoundError:
-        raise UserError(f"image {str(path)!r}: no such file") from None
     except Exception as error:
         raise UserError(
             f"image {str(path)!r}: cannot be decoded ({reason(error)}), {EXPECTED}"
         ) from None
 
 
-def attempt(path: str, size: int, enough: int | None = None) -> np.ndarray | str:
+def attempt(source: str | bytes, size: int, enough: int | None = None) -> np.ndarray | str:
     """RGB image resized to `size` x `size` pixels, uint8 (size, size, 3), see `read`; or the reason
     why it cannot be decoded."""
     try:
-        image = read(path, enough, size).convert("RGB")
+        image = read(source, enough, size).convert("RGB")
     except Exception as error:  # a damaged file can raise anything
         return reason(error)
     return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from chainer_jo import child_processes
+from chainer_jo import child_processes, files
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once, state_of
 from chainer_jo.data.hidden_names import is_hidden
@@ -18,7 +17,6 @@ from chainer_jo.data.labelled_data import LabelledData, by_value, clean_data
 from chainer_jo.data.progress import Progress
 from chainer_jo.devices import usable_cores
 from chainer_jo.errors import UserError
-from chainer_jo.files import opened
 
 #: Folders of the two parts of a data set.
 PARTS = ("train", "test")
@@ -40,16 +38,18 @@ def load(path: Path, name: str) -> LabelledData:
     them, a file that is no image, images of different sizes, a damaged tar, two folders of images
     in a tar, a link in a tar, or a broken link.
     """
-    if path.is_dir():
-        files = _list(path)
-        listing = _digest_of_listing(files, path)
-        contents = _folder_contents(files, path)
-    else:
-        with opened(path) as file:
-            listing = hashlib.file_digest(file, "sha256").hexdigest()
-        contents = _tar_contents(path)
-    key = hashlib.sha256(f"{decoding.VERSION} {listing}".encode()).hexdigest()
-    return decoded_once(name, key, lambda: _assemble(name, str(path), contents))
+    listed = path.is_dir()
+
+    def key() -> str:
+        listing = _digest_of_listing(path) if listed else files.digest(path, 64)
+        return hashlib.sha256(f"{decoding.VERSION} {listing}".encode()).hexdigest()
+
+    def decode() -> LabelledData:
+        data = _assemble(name, str(path), (_folder_contents if listed else _tar_contents)(path))
+        files.check_unchanged(f"images in {str(path)!r}", before, key())
+        return data
+
+    return decoded_once(name, before := key(), decode)
 
 
 def _list(root: Path) -> list[Path]:
@@ -59,19 +59,19 @@ def _list(root: Path) -> list[Path]:
     return sorted(f for part in PARTS for f in (root / part).glob("*/*") if f.is_file())
 
 
-def _digest_of_listing(files: list[Path], root: Path) -> str:
+def _digest_of_listing(root: Path) -> str:
     """Digest of names and states: changes when a file comes, goes, or is written or replaced."""
     digest = hashlib.sha256()
-    for file in files:
+    for file in _list(root):
         entry = (file.relative_to(root).as_posix(), *state_of(file.stat()))
         digest.update(repr(entry).encode())
     return digest.hexdigest()
 
 
-def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes]]:
-    for file in files:
+def _folder_contents(root: Path) -> Iterator[tuple[str, bytes]]:
+    for file in _list(root):
         try:
-            content = file.read_bytes()
+            content = files.content(file)
         except OSError as error:
             raise UserError(
                 f"image {str(file)!r}: {error.strerror or error}, expected a readable file"
@@ -110,9 +110,9 @@ def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> L
     return clean_data(name, images[:n], labels[:n], images[n:], labels[n:], class_names)
 
 
-def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str, ...]:
+def _class_names(names: Iterable[tuple[str, str, str]], place: str) -> tuple[str, ...]:
     classes: dict[str, set[str]] = {part: set() for part in PARTS}
-    for part, class_name, _ in files:
+    for part, class_name, _ in names:
         classes[part].add(class_name)
         if class_name.encode(errors="ignore").decode() != class_name:
             raise UserError(f"images in {place!r}: class {class_name!r}, expected a name in UTF-8")
@@ -160,7 +160,7 @@ def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
 def _decode(place: str, file: tuple[str, bytes]) -> np.ndarray:
     file_name, content = file
     try:
-        image = decoding.read(io.BytesIO(content))
+        image = decoding.read(content)
     except Exception as error:
         raise UserError(
             f"image {file_name!r} in {place!r}: {decoding.reason(error)}, expected a whole png or "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from chainer_jo.data import cifar10, cifar10_jpeg, digits, image_folder
+from chainer_jo import files
+from chainer_jo.data import cifar10, cifar10_jpeg, clothing1m, digits, image_folder
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
@@ -40,7 +40,7 @@ def find(spec: str) -> Source:
     """
     if spec in DATA_SETS:
         return Source(spec, DATA_SETS[spec])
-    path = Path(os.path.abspath(os.path.expanduser(spec)))
+    path = files.expanded(spec)
     if spec == cifar10_jpeg.NAME and not path.exists():
         return Source(spec, cifar10_jpeg.load)
     try:
@@ -82,5 +82,5 @@ def _in_archive(path: Path) -> Source:
 
 def _images(path: Path, stem: str) -> Source:
     # Images called "cifar10" are not the official ones, and their results must not pass for those.
-    name = f"{stem}-images" if stem in DATA_SETS else stem
+    name = f"{stem}-images".lstrip("-") if stem in ("", clothing1m.NAME, *DATA_SETS) else stem
     return Source(name, partial(image_folder.load, path, name))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,8 +13,13 @@ from typing import IO
 from chainer_jo import files
 from chainer_jo.errors import UserError
 
+try:
+    from lzma import LZMAError
+except ImportError:  # of a Python without liblzma, where tarfile takes no .tar.xz
+    LZMAError = zlib.error  # type: ignore[assignment, misc]
+
 #: Errors of tarfile and of the decompressors for a file that is no tar, or a damaged one.
-DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, RecursionError)
+DAMAGED = (tarfile.TarError, LZMAError, zlib.error, EOFError, ValueError, RecursionError)
 # Disk errors that a tar causes, such as a file in the place of a folder or a name that is too long.
 _BAD_NAME = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ)
 

@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.data import array_cache, tar_members
 from chainer_jo.data.hidden_names import is_hidden
 
@@ -19,14 +20,15 @@ def unpack(path: Path) -> Path:
     Raises UserError if the tar is refused, see `tar_members.read`, or the disk is full; nothing is
     left behind.
     """
-    digest = hashlib.sha256(f"{path}/{array_cache.state_of(path.stat())}".encode())
+    state = array_cache.state_of(path.stat())
+    digest = hashlib.sha256(f"{path}/{state}".encode())
     name = f"unpacked-{digest.hexdigest()[:16]}"
-    content = array_cache.cached_folder(name, lambda folder: _extract(path, folder), _whole)
+    content = array_cache.cached_folder(name, lambda folder: _extract(path, state, folder), _whole)
     visible = [entry for entry in content.iterdir() if not is_hidden(entry.name)]
     return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
 
 
-def _extract(path: Path, folder: Path) -> None:
+def _extract(path: Path, state: tuple[int, ...], folder: Path) -> None:
     content = folder / _CONTENT
     content.mkdir()
     with tar_members.read(path, wanted=lambda name: True) as members:
@@ -37,6 +39,7 @@ def _extract(path: Path, folder: Path) -> None:
                 target.unlink(missing_ok=True)  # of a file packed twice the last one counts
                 with open(target, "xb") as file:
                     shutil.copyfileobj(packed, file)
+    files.check_unchanged(f"data {str(path)!r}", state, array_cache.state_of(path.stat()))
     (folder / _COUNT).write_text(str(_count(content)))
     os.sync()
 
@@ -49,4 +52,4 @@ def _whole(folder: Path) -> Path:
 
 
 def _count(folder: Path) -> int:
-    return sum(len(files) for _, _, files in os.walk(folder))
+    return sum(len(names) for _, _, names in os.walk(folder))

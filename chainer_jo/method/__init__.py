@@ -10,3 +10,5 @@ In the order of the paper:
 - baselines (Sections 2.2 and 5.6): `forward_correction`, `cnn_crf`;
 - networks (Appendix A, Section 5.8): `preact_resnet`, `resnet50`.
 """
+
+from chainer_jo import _compat  # noqa: F401  (see there)

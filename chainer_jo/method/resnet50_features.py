@@ -60,10 +60,12 @@ def pool5_features(
     names = (f"{folder}/{start:07d}.npz" for start in range(0, len(images), BLOCK))
     bar = Progress("ResNet-50 features", "images", len(images))
 
-    def load() -> Callable[[int], np.ndarray]:
+    def load() -> Callable[[int, str], np.ndarray]:
         network = load_resnet50(weights)
+        now = _cache_folder(images, Path(weights), variant_of(weights), size)
+        files.check_unchanged(f"ResNet-50 weights {weights}", folder, now)
         network.to_device(device)
-        return lambda i: _extract(network, images, i * BLOCK, size, bar)
+        return lambda i, _: _extract(network, images, i * BLOCK, size, bar)
 
     return np.concatenate(cached_blocks(names, load, bar))
 

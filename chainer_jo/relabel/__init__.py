@@ -19,6 +19,8 @@ show      the outcome in the terminal, and report.html
 import importlib
 from typing import Any
 
+from chainer_jo import _compat  # noqa: F401  (see there)
+
 #: Modules of the public names, imported on first use: Chainer takes a second.
 _PUBLIC = {
     "LabelErrors": "estimate.label_errors",

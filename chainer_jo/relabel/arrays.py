@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainer_jo.data.input_problems import LARGEST, unusable
-from chainer_jo.data.labelled_data import UNKNOWN, by_value
+from chainer_jo.data.labelled_data import UNKNOWN, by_value, check_columns
 from chainer_jo.errors import UserError, one_line
 from chainer_jo.relabel.estimate import label_errors, label_noise
 from chainer_jo.relabel.estimate.label_errors import ClassNames, LabelErrors
@@ -176,7 +176,9 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         if abs(largest := max(given.tolist(), key=abs)) >= 2**53:  # neighbours are one float
             raise UserError(f"labels: {largest}, expected less than 2**53 beside NaN, or text")
         given = given.astype(np.int64)  # a missing number has made them float
-    return _classes("labels", given, len(given), "row", np.nonzero(present)[0]), present
+    given = _classes("labels", given, len(given), "row", np.nonzero(present)[0])
+    check_columns("labels", _encoded(given, np.unique(given), present))
+    return given, present
 
 
 def _is_missing(value: Any) -> bool:

@@ -220,6 +220,8 @@ class ByProbabilities:
         # Without names columns are in the order of the classes, which text with numbers has not.
         in_order = columns is None and sorted(classes) == list(classes)
         names = list(classes) if in_order else columns or []
+        if others := [name for name in names if name not in classes]:
+            raise UserError(f"probabilities {file!r}: no image has labels {others}; leave them out")
         if sorted(names) != sorted(classes) or numbers.shape[1] != len(classes):
             raise UserError(
                 f"probabilities {file!r}: {numbers.shape[1]} columns for {len(classes)} classes, "

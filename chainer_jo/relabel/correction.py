@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.command_line import print_safely
-from chainer_jo.data.array_cache import cache
 from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
@@ -41,10 +39,12 @@ def relabel(flags: argparse.Namespace) -> None:
     _check_apart(flags)
     _check_form(flags, sets)
     fingerprints = {use: each.fingerprint for use, each in sets.by_use.items()}
-    folder = ResultsFolder(flags.out, fingerprints, deciding(flags))
+    decided = deciding(flags)
+    folder = ResultsFolder(flags.out, fingerprints, decided)
     if flags.apply:
         folder.check_apply(flags.apply)
     corrector = _corrector(flags, sets)
+    files.check_unchanged(f"features {flags.features!r}", decided, deciding(flags))
     classes = images.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     print_safely(f"{len(images):,} images of {len(classes)} classes ({shown})")
@@ -86,8 +86,7 @@ def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> ByFeatures | By
 def _check_apart(flags: argparse.Namespace) -> None:
     """Raises UserError if something would be written into the data."""
     specs = filter(None, (flags.data, flags.validation, flags.test))
-    named = [Path(spec).expanduser() for spec in specs]
-    folders = [folder.resolve() for folder in named if folder.is_dir()]
+    folders = [each.resolve() for each in map(files.expanded, specs) if each.is_dir()]
     for flag, path in (("out", flags.out), ("apply", flags.apply)):
         if path and any(map(path.resolve().is_relative_to, folders)):
             raise UserError(f"--{flag} {path}: is inside the data, expected a folder elsewhere")
@@ -128,9 +127,11 @@ def _apply(
             "--drop-unsure"
         )
     # Images unpacked from a tar are in a cache that may be emptied.
-    root, cached = sets.train.root.resolve(), cache().expanduser().resolve()
-    copy = flags.copy or root.is_relative_to(cached)
+    kept = files.expanded(flags.data), flags.form.folder(flags.data)
+    copy = flags.copy or sets.train.root not in kept
     content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
-    if folder.to_apply(flags.apply, content):
+    left_out = labels.unsure & flags.drop_unsure
+    number = int((~left_out).sum()) + len(sets.others) + bool(sets.train.lines)
+    if folder.to_apply(flags.apply, content, number):
         corrected_set.write(labels, sets, flags.apply, copy, flags.drop_unsure)
     print_safely("written:", flags.apply)

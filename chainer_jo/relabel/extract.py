@@ -38,12 +38,14 @@ def _compute(flags: argparse.Namespace) -> None:
     from chainer_jo.devices import resolve_device
     from chainer_jo.relabel.read import image_features, labelled_images
 
-    if flags.out.exists():
-        raise UserError(f"--out {flags.out}: exists already, expected a new file")
+    if flags.out.exists() or flags.out.suffix == ".npy":  # of arrays alone, which have no paths
+        raise UserError(f"--out {flags.out}: expected a new file, whose name ends in .npz")
     device, weights = resolve_device(flags.device), flags.weights
     extractor = image_features.resnet50(weights) if weights else image_features.builtin()
     sets = labelled_images.read_sets(flags.data).by_use.values()
     content = np.concatenate([image_features.of_set(each, extractor, device) for each in sets])
     paths = np.array([path for each in sets for path in each.paths.tolist()])
+    if flags.out.exists():
+        raise UserError(f"--out {flags.out}: was written meanwhile, expected another name")
     files.write(flags.out, lambda file: np.savez(file, features=content, paths=paths))
     print_safely(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")

@@ -65,6 +65,8 @@ def _predict(flags: argparse.Namespace) -> None:
         extractor = EXTRACTORS[seen["by"]](seen["side"])
         features = compute(paths, extractor, show=lambda i: repr(paths[i]))
     probabilities = network.of_features(features)
+    if not (probabilities >= 0).all():
+        raise UserError(f"network {str(flags.folder)!r}: NaN, expected smaller weights or features")
     columns = {
         "path": paths,
         "label": (network.class_names[k] for k in probabilities.argmax(axis=1)),

@@ -15,6 +15,7 @@ from chainer_jo.errors import UserError
 _LR = "updater/optimizer:main/lr"
 _DATA = "data"
 _CODES = "codes"
+_NETWORK = "updater/model:main/predictor/"
 #: Remedy in messages: not every command has a flag that starts over.
 _REMOVE = "remove this file, the run then starts again"
 
@@ -101,6 +102,9 @@ class Checkpoint(training.Extension):
         with files.expected(self.path, f"it as written; {_REMOVE}"):
             try:
                 earlier = [dict(code) for code in json.loads(str(state[_CODES]))]
+                network = trainer.updater.get_optimizer("main").target.predictor
+                weights = serializers.npz.serialize(network)
+                files.check_arrays({name: state[_NETWORK + name] for name in weights}, weights)
                 serializers.NpzDeserializer(state).load(trainer)
                 # The schedule has set the first epoch's learning rate before this.
                 trainer.updater.get_optimizer("main").lr = float(state[_LR])

@@ -3,7 +3,7 @@ every image by networks that have not been trained on it."""
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -234,6 +234,5 @@ def _model(
 
 
 def _run(trainer: training.Trainer) -> None:
-    # Chainer's trainer makes its folder even if nothing is written there.
-    with tempfile.TemporaryDirectory() as trainer.out:
-        trainer.run(show_loop_exception_msg=False)
+    trainer.out = os.curdir  # Chainer's trainer makes its folder even if nothing is written there
+    trainer.run(show_loop_exception_msg=False)

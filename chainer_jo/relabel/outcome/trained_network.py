@@ -8,6 +8,7 @@ import chainer
 import numpy as np
 from chainer import serializers
 
+from chainer_jo import files
 from chainer_jo.relabel.estimate.features import FeatureInput, FeatureNetwork
 
 
@@ -30,10 +31,13 @@ class TrainedNetwork:
     def class_names(self) -> tuple[str, ...]:
         return tuple(self.about["classes"])
 
+    @np.errstate(all="ignore")
     def of_features(self, features: np.ndarray) -> np.ndarray:
-        """Class probabilities (n, c) float32 of feature vectors (n, d)."""
+        """Class probabilities (n, c) float32 of feature vectors (n, d). Raises ValueError for other
+        weights than the network's; numbers too large for it give NaN."""
         about = self.about
         network = FeatureNetwork(about["features"], len(about["classes"]), about["hidden"])
+        files.check_arrays(self.weights, serializers.npz.serialize(network))
         serializers.NpzDeserializer(self.weights).load(network)
         inputs = FeatureInput(features, **self.normalisation).values
         with chainer.using_config("train", False), chainer.no_backprop_mode():

@@ -11,6 +11,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LabelTable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -61,9 +62,10 @@ def images(root: Path, below: str = "") -> LabelTable:
     prefix = f"{below}/" if below else ""
     paths: list[str] = []
     classes: list[str] = []
-    others, above = _names(top, folders=False), (os.path.realpath(root), os.path.realpath(top))
+    others = _names(top, folders=False)
+    above = _above(root / "a class") | _above(top / "a class")
     for name in _names(top, folders=True):
-        all_files = [*_files(top / name, f"{name}/", above)]
+        all_files = [*_files(top / name, f"{name}/", above | _above(top / name))]
         kept = [path for path in all_files if _is_image(path)]
         paths += [prefix + path for path in kept]
         classes += [unicodedata.normalize("NFC", name.strip() or name)] * len(kept)
@@ -73,6 +75,10 @@ def images(root: Path, below: str = "") -> LabelTable:
             f"images in {str(top)!r}: none, expected folders of classes with images in them "
             f"({', '.join(ENDINGS)}){tables_in(top)}"
         )
+    first: dict[str, str] = {}
+    for path in paths:
+        if (other := first.setdefault(label_table.key(path), path)) != path:
+            raise UserError(f"images {path!a} and {other!a}: the same name in NFC; rename one")
     if others:
         _note(top, others, "as they are no images in class folders")
     return LabelTable(root, paths, classes, [], {})
@@ -93,7 +99,7 @@ def tables_in(folder: Path) -> str:
 def images_below(folder: Path) -> list[str]:
     """Paths of the images below a folder of any layout, relative to it, in order. Raises UserError
     for a link that leads nowhere, or a name that is not UTF-8."""
-    return sorted(filter(_is_image, _files(folder)))
+    return sorted(filter(_is_image, _files(folder, "", _above(folder))))
 
 
 def _is_image(path: str) -> bool:
@@ -105,18 +111,22 @@ def _names(folder: Path, *, folders: bool) -> list[str]:
     return [entry.name for entry in _entries(folder) if entry.is_dir() == folders]
 
 
-def _files(folder: Path, prefix: str = "", inside: tuple[str, ...] = ()) -> Iterator[str]:
-    """Paths of all files below a folder, after a prefix. A link to one of the folders it is inside
-    of, or to one above them, is not followed."""
-    real = os.path.realpath(folder)
-    if any(Path(each).is_relative_to(real) for each in inside):
+def _files(folder: Path, prefix: str, seen: set[Path]) -> Iterator[str]:
+    """Paths of all files below a folder, after a prefix. Folders that were ``seen`` are not entered
+    again: links may lead back, or to one folder in billions of ways."""
+    if (real := Path(os.path.realpath(folder))) in seen:
         return
+    seen.add(real)
     for entry in _entries(folder):
         path = prefix + entry.name
         if entry.is_dir():
-            yield from _files(folder / entry.name, f"{path}/", (*inside, real))
+            yield from _files(folder / entry.name, f"{path}/", seen)
         else:
             yield path
+
+
+def _above(folder: Path) -> set[Path]:
+    return {*Path(os.path.realpath(folder)).parents}
 
 
 def _entries(folder: Path) -> list[os.DirEntry]:

@@ -95,6 +95,7 @@ def resnet50(weights: str) -> Extractor:
 
     def load(device: str) -> Compute:
         network = load_resnet50(weights)
+        files.check_unchanged(f"ResNet-50 weights {weights}", digest, files.digest(weights))
         network.to_device(device_of(device))
         network.device.use()
         use_backend(choose_backend(network.device))
@@ -136,8 +137,8 @@ def usual_size(images: LabelledImages) -> int:
     chosen = np.linspace(0, len(images) - 1, min(SAMPLED_IMAGES, len(images))).astype(int)
     for file in images.files(chosen):
         # Decoding names the files that cannot be opened, and why.
-        with suppress(Exception), Image.open(file, formats=decoding.FORMATS) as image:
-            sides.append(max(image.size))
+        with suppress(Exception), files.opened(file) as opened:
+            sides.append(max(Image.open(opened, formats=decoding.FORMATS).size))
     if not sides:
         raise UserError(f"data {images.source!r}: none of {len(chosen)} images can be opened")
     return int(np.median(sides))
@@ -159,7 +160,7 @@ def compute(
     contents: an interrupted computation resumes, and ends with the same bits.
 
     Raises UserError if images cannot be decoded, naming the set, ``where``, and image i by
-    ``show``; if the cache cannot be written; or as `Extractor.load` does.
+    ``show``; if they change meanwhile; if the cache cannot be written; or as `Extractor.load` does.
     """
     problems = Problems()
     bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))
@@ -167,15 +168,14 @@ def compute(
     with ThreadPoolExecutor(usable_cores()) as pool, threadpool_limits(threads):
         run = pool.map if extractor.threads and device == "cpu" else map
 
-        def load() -> Callable[[int], np.ndarray | None]:
+        def load() -> Callable[[int, str], np.ndarray | None]:
             network = extractor.load(device)
 
-            def block(number: int) -> np.ndarray | None:
+            def block(number: int, name: str) -> np.ndarray | None:
                 start = number * BLOCK
                 some = paths[start : start + BLOCK]
-                side = extractor.side  # a large JPEG is decoded at a fraction of its size
-                decode = partial(decoding.attempt, size=side, enough=2 * side)
-                images = list(pool.map(decode, some))
+                decoded = pool.map(partial(_decoded, side=extractor.side), some)
+                images, contents = zip(*decoded, strict=True)
                 for i, image in enumerate(images, start):
                     if isinstance(image, str):
                         kind = f"image cannot be decoded, {decoding.EXPECTED}"
@@ -186,6 +186,7 @@ def compute(
                 for part in run(network, _batches(images)):
                     parts.append(part)
                     bar.update(start + BATCH * len(parts))
+                files.check_unchanged(where, name, _cached(extractor, device, contents))
                 return np.concatenate(parts)[: len(some)]
 
             return block
@@ -204,12 +205,21 @@ def _batches(images: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _content(path: str) -> bytes:
-    """Digest of a file; of one that cannot be read, none."""
+    """Digest of a file; of one that cannot be read, zeros."""
     try:
-        with files.opened(path) as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        return hashlib.sha256(files.content(path)).digest()
     except OSError:
-        return b""
+        return bytes(32)
+
+
+def _decoded(path: str, side: int) -> tuple[np.ndarray | str, bytes]:
+    """Image of a file, or why it has none, and the digest of the bytes that were decoded."""
+    try:
+        content = files.content(path)
+    except OSError as error:
+        return decoding.reason(error), b""
+    digest = hashlib.sha256(content).digest()
+    return decoding.attempt(content, side, 2 * side), digest  # a large JPEG at part of its size
 
 
 def _cached(extractor: Extractor, device: str, contents: Iterable[bytes]) -> str:

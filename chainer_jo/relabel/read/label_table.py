@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import csv
 import io
-import os
 import posixpath
 import re
 import unicodedata
@@ -63,7 +62,7 @@ class TableForm:
 
     def folder(self, file: str | Path) -> Path:
         """Folder of the images of a table."""
-        return Path(os.path.abspath(os.path.expanduser(self.root or Path(file).parent)))
+        return files.expanded(self.root or Path(file).parent)
 
     def places(self, header: list[str]) -> list[int]:
         """Indices of the columns of paths and labels; empty without one of them."""

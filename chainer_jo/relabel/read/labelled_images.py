@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from chainer_jo import files
 from chainer_jo.data.input_problems import Problems
-from chainer_jo.data.labelled_data import UNKNOWN, as_keys, by_value, digest_keys
+from chainer_jo.data.labelled_data import UNKNOWN, as_keys, by_value, check_columns, digest_keys
 from chainer_jo.data.source import TAR_ENDING
 from chainer_jo.data.tar_members import is_tar
 from chainer_jo.data.unpacked_tar import unpack
@@ -128,7 +129,7 @@ def read_sets(
     named = set(table.labels).union(*table.votes.values()) - {""}
     classes = tuple(sorted(named, key=by_value))
     if len(classes) < 2:
-        tables = class_folders.tables_in(Path(data).expanduser())
+        tables = class_folders.tables_in(files.expanded(data))
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
     sets = {use: _numbered(*each, classes) for use, each in found.items()}
     check_apart(f"data {data!r}", {use: images.files() for use, images in sets.items()})
@@ -201,12 +202,14 @@ def _numbered(source: str, table: LabelTable, class_names: tuple[str, ...]) -> L
                 problems.add("image: not a file", images.show(i))
             images.sizes[i] = status.st_size
     problems.raise_if_any(f"data {source!r}")
+    if table.votes:
+        check_columns(f"--label-columns {','.join(table.votes)}", images.given)
     return images
 
 
 def _find(spec: str, form: TableForm) -> dict[str, tuple[str, LabelTable]]:
     """Sets that a path names, and their sources, by their use; `train` is always among them."""
-    path = Path(os.path.abspath(os.path.expanduser(spec)))
+    path = files.expanded(spec)
     if path.is_dir():
         return _in_folder(spec, path, form)
     if not os.path.exists(path):

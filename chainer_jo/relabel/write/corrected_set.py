@@ -62,7 +62,9 @@ def _in_class_folders(labels: CorrectedLabels) -> list[str]:
         number = 1
         while _place_of("/".join(parts)) in taken:
             again = f" {number}" if number > 1 else ""
-            parts[-1] = f"{place.stem} ({names[given[i]]}{again}){place.suffix}"
+            end = f" ({names[given[i]]}{again}){place.suffix}"
+            stem = place.stem.encode()[: max(0, 255 - len(end.encode()))]  # of a name's bytes
+            parts[-1] = stem.decode(errors="ignore") + end
             number += 1
         targets[i] = "/".join(parts)
         taken.add(_place_of(targets[i]))
@@ -86,7 +88,7 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
             if target.is_symlink():
                 raise
     try:
-        with open(source, "rb") as image, open(target, "xb") as copy:  # none is written over
+        with files.opened(source) as image, open(target, "xb") as copy:  # none is written over
             shutil.copyfileobj(image, copy)
     except OSError as error:
         if error.filename == str(source):

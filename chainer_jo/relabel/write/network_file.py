@@ -57,8 +57,7 @@ def _check(network: TrainedNetwork) -> None:
         known = type(seen["side"]) is int and seen["side"] in SIDES
         if not known or EXTRACTORS[seen["by"]](seen["side"]).length != about["features"]:
             raise ValueError(f"features {seen}")
-    with np.errstate(all="ignore"):
-        blank = network.of_features(np.zeros((1, about["features"]), np.float32))
+    blank = network.of_features(np.zeros((1, about["features"]), np.float32))
     if blank.shape != (1, shapes[0][0]) or not np.isfinite(blank).all():
         raise ValueError(f"probabilities of a blank input: {blank.shape}, or not finite")
 

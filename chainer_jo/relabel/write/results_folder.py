@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -131,17 +132,26 @@ class ResultsFolder:
         if not empty and self._key(apply) not in self._made.get("applied", {}):
             raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 
-    def to_apply(self, apply: Path, labels: str) -> bool:
-        """True if the corrected set that ``labels`` identifies has yet to be written, which is
-        recorded before; a set that was removed does not count. Raises UserError if another set
-        has been written there."""
+    def to_apply(self, apply: Path, labels: str, number: int) -> bool:
+        """True if the corrected set that ``labels`` identifies, of a number of files, has yet to be
+        written, which is recorded before; a set that was removed does not count. Raises UserError
+        if another set, or a part of this one, is there."""
         key, applied = self._key(apply), self._made.get("applied", {})
-        if key in applied and apply.exists() and any(apply.iterdir()):
-            if applied[key] != labels:
+        if key in applied:
+            for unfinished in apply.glob(f"{files.TEMPORARY}*"):  # of a command that was killed
+                shutil.rmtree(unfinished, ignore_errors=True)
+            there = sum(len(names) for *_, names in os.walk(apply))
+            if there and applied[key] != labels:
                 raise UserError(
                     f"--apply {apply}: has the set with other labels, expected a folder to be made"
                 )
-            return False
+            if there >= number:
+                return False
+            if there:
+                raise UserError(
+                    f"--apply {apply}: {there:,} of the set's {number:,} files are there; remove "
+                    "them, and the set is written again"
+                )
         self._made = {**self._made, "applied": {**applied, key: labels}}
         files.write_json(self.path / MADE, self._made)
         return True

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from chainer_jo import files
 from chainer_jo.command_line import Parser
 from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
@@ -212,7 +213,7 @@ class Clothing1M:
                 "--data: expected the folder of Clothing1M, which its authors provide on request; "
                 "--preset digits runs on a stand-in"
             )
-        folder = Path(os.path.abspath(os.path.expanduser(flags.data)))
+        folder = files.expanded(flags.data)
         if not folder.is_dir():
             raise UserError(f"--data {flags.data!r}: no such folder, expected Clothing1M's")
         return functools.partial(_load, folder)

@@ -102,6 +102,7 @@ class PseudoSource:
                     "is described; has the file been written again?"
                 )
             labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
+            files.check_unchanged("features for pseudo labels", name, self.name(data.name))
             files.save_arrays(path, of, labels=labels)
         with files.expected(
             path, "it as written; remove it, the features are then clustered again"

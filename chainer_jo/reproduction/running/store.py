@@ -5,7 +5,6 @@ import fcntl
 import functools
 import hashlib
 import json
-import lzma
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -352,8 +351,10 @@ def read_packed(root: Path) -> dict[str, dict]:
 @functools.lru_cache(maxsize=1)
 def _read_packed(path: Path, changed: int) -> dict[str, dict]:
     runs = {}
-    with files.expected(path, _AS_PACKED), files.opened(path) as file, lzma.open(file) as lines:
-        for line in lines:
+    with files.expected(path, _AS_PACKED):
+        import lzma  # which some Pythons lack
+
+        for line in lzma.decompress(files.content(path)).splitlines():
             run = json.loads(line)
             run_id = run["result"]["id"]
             _check_description(run["experiment"], run_id)
