@@ -1,4 +1,4 @@
-"""Writes results/README.md, and regions of README.md and docs/summary.md, from results."""
+"""Writes results/README.md, and regions of README.md, from results."""
 
 import sys
 from pathlib import Path
@@ -30,10 +30,8 @@ def texts() -> dict[Path, str]:
     text = readme.read_text("utf-8")
     for name, region in REGIONS.items():
         text = fill(text, name, region(found))
-    summary = ROOT / "docs/summary.md"
-    rows = fill(summary.read_text("utf-8"), "claims", claims(found, "../"))
     costs = files.read_json(ROOT / "benchmarks/results/script_costs-digits.json")
-    return {readme: text, summary: rows, ROOT / "results/README.md": page(found, costs)}
+    return {readme: text, ROOT / "results/README.md": page(found, costs)}
 
 
 if __name__ == "__main__":

@@ -44,10 +44,9 @@ CLAIMS = (
 )  # fmt: skip
 
 
-def claims(found: Sequence[Reference], above: str = "") -> str:
+def claims(found: Sequence[Reference]) -> str:
     """Eight claims of the paper, each with one of its comparisons: the paper's two numbers and
-    ours, the difference with its interval, and the word and counts of the claim; links are
-    relative to the folder that ``above`` leads to."""
+    ours, the difference with its interval, and the word and counts of the claim."""
     heads = ("claim", "paper", "paper's scale (one seed)", *(f"`{name}`" for name in MOST_TELLING))
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for text, *which in CLAIMS:
@@ -58,7 +57,7 @@ def claims(found: Sequence[Reference], above: str = "") -> str:
         if shown and shown[0].data != "cifar10":
             cells[-1] += " (JPEG)"
         for r, claim, comparison in judged:
-            cell = claim_link(r, claim, f"{above}results/")
+            cell = claim_link(r, claim, "results/")
             if comparison["difference"] is not None:
                 sides, difference = _sides(comparison["here"]), difference_in_words(comparison)
                 cell += f"<br>{sides}: {difference}"
