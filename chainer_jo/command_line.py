@@ -34,10 +34,6 @@ class Parser(argparse.ArgumentParser):
             self.error(f"an argument is empty: {shlex.join(words)}")
         return super().parse_known_args(words, namespace)
 
-    def print_help(self, file: Any = None) -> None:
-        """`argparse` would ignore that the help cannot be written."""
-        print(self.format_help(), end="", file=file)
-
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (--help lists the flags)")
 

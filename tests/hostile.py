@@ -1,32 +1,8 @@
 """Files that somebody made to do harm, for the tests."""
 
 import os
-import tracemalloc
-import zipfile
-from contextlib import contextmanager
 
 import numpy as np
-
-
-@contextmanager
-def memory_below(size):
-    """Fails where Python and NumPy hold ``size`` bytes or more at once that were not there
-    before."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < size
-    finally:
-        tracemalloc.stop()
-
-
-def promise_npz(path, name, shape, **arrays):
-    """An .npz of ``arrays``, and of one whose header promises float32 of a shape that do not
-    follow."""
-    np.savez(path, **arrays)
-    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-    with zipfile.ZipFile(path, "a") as archive, archive.open(f"{name}.npy", "w") as file:
-        np.lib.format.write_array_header_1_0(file, header)
 
 
 class Evil:

@@ -224,13 +224,6 @@ def test_a_run_does_not_go_on_from_the_snapshot_of_another(begun):
         finish(store, other)
 
 
-def test_a_snapshot_of_before_ids_goes_on(begun, undisturbed):
-    (store, path), run = begun, EXPERIMENTS[2]
-    arrays = files.arrays(path)
-    np.savez(path, **arrays | {"data": str(arrays["data"]).removeprefix(f"{run.id}-")})
-    assert finish(store, run)["last"] == undisturbed[run.id, "scores"][1]
-
-
 @pytest.mark.parametrize("part, value", [
     # As older versions wrote it: a GPU's velocity was in an order that it did not tell.
     ("codes", None), ("updater/optimizer:main/velocity_by_name", None),

@@ -71,15 +71,10 @@ def test_postscript_is_not_run(tmp_path, monkeypatch):
     assert not started
 
 
-def test_a_decompression_bomb_is_refused_and_a_large_photograph_is_not(tmp_path, monkeypatch):
-    """Pillow's limits stay as they are; here they are those of a small image."""
-    assert round(2 * Image.MAX_IMAGE_PIXELS, -6) == 179_000_000
+def test_a_large_photograph_is_opened_without_a_warning(tmp_path):
+    """In a process of its own, where the tests' own rules for warnings do not hold."""
     path = tmp_path / "large.png"
     Image.new("L", (40, 40), 77).save(path)
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40 * 40 // 2 - 1)
-    with pytest.raises(UserError, match="large.png.*decompression bomb"):
-        decode(path)
-    # In a process of its own, where the tests' own rules for warnings do not hold.
     code = (
         "import sys; from PIL import Image; from chainer_jo.data.decoding import decode; "
         "Image.MAX_IMAGE_PIXELS = 40 * 40 - 1; print(*decode(sys.argv[1], 8, 8)[3, 3])"

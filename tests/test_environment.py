@@ -6,7 +6,6 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
 import processes
 import pytest
 from own_images import BY_FEATURES, make, one_line, run
@@ -41,7 +40,7 @@ def by_features(data, out):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 def test_a_full_disk_of_the_output_is_one_line_and_of_a_log_ends_no_work(data, cached, tmp_path):
-    (line,) = under([*RELABEL, "--help"], ">/dev/full", code=2).stderr.splitlines()
+    (line,) = under([*CHAINER_JO, "example", "--help"], ">/dev/full", code=2).stderr.splitlines()
     assert line.startswith("error: No space left on device, expected free disk space")
     under(by_features(data, tmp_path), "2>/dev/full", env=cached)
     assert {"labels.csv", "report.html"} <= {path.name for path in tmp_path.iterdir()}
@@ -122,29 +121,3 @@ def test_a_file_that_may_have_no_end_is_not_read(flag, data, tmp_path, capsys):
         assert run("relabel", *words, *BY_FEATURES) == 2
         line = one_line(capsys)
         assert path in line and "not a regular file" in line
-
-
-ORDERS = "\x1b]0;owned\x07\x9b2J\r"
-SHOWN = r"\x1b]0;owned\x07\x9b2J\r"
-
-
-def test_a_terminal_takes_no_orders_from_names(tmp_path, cache, capsys, monkeypatch):
-    """A table for a terminal shows what one for a file has."""
-    (tmp_path / ORDERS).mkdir()
-    data = make(tmp_path / ORDERS / "set")
-    for name in ("labels.csv", "true.csv"):
-        text = (data / name).read_text(encoding="utf-8")
-        (data / name).write_text(text.replace("hell wie Schnee", f"b{ORDERS[:-1]}c"), "utf-8")
-    flags = "--features", data / "features.npz", "--true-labels", data / "true.csv"
-    out = tmp_path / ORDERS / "out"
-    assert run("relabel", data / "labels.csv", "--out", out, *flags, *BY_FEATURES) == 0
-    said = capsys.readouterr()
-    assert f"b{SHOWN[:-2]}c" in said.out and f"{SHOWN}/out/labels.csv" in said.out
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", said.out)
-    assert f"b{ORDERS[:-1]}c" in (out / "labels.csv").read_text(encoding="utf-8")
-    arrays, paths = dict(np.load(data / "features.npz")), [f"{ORDERS}{i}" for i in range(60)]
-    np.savez(tmp_path / "f.npz", **arrays | {"paths": paths})
-    for terminal, shown in ((True, SHOWN), (False, ORDERS)):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
-        assert run("predict", out, "--features", tmp_path / "f.npz") == 0
-        assert f'"{shown}0",' in capsys.readouterr().out

@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 import pytest
-from hostile import promise_npz
 from own_images import one_line, read, run
 from processes import names_in_utf8
 
@@ -60,14 +59,11 @@ def test_predict_refuses_names_that_its_table_cannot_have(
     assert "expected a name in UTF-8" in one_line(capsys)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04", "deep", "larger than any memory"])
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04", "deep"])
 def test_predict_without_a_network(content, tmp_path, capsys):
-    """Or with a file that promises one of 4 TiB. Others: test_arrays_of_others.py."""
+    """Others: test_arrays_of_others.py."""
     if content == "deep":
         np.savez(tmp_path / "model.npz", **{"about": "[" * 50_000, "0/weights/W": np.ones(1)})
-    elif content == "larger than any memory":
-        about = np.array('{"classes": ["a", "b"], "features": 1048576, "hidden": 1048576}')
-        promise_npz(tmp_path / "model.npz", "0/weights/W", (2**40,), about=about)
     elif content is not None:
         (tmp_path / "model.npz").write_bytes(content)
     assert run("predict", tmp_path, "image.png") == 2

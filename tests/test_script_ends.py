@@ -104,6 +104,17 @@ def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
     assert shown.getvalue() == "1 ±\n"
 
 
+def test_names_give_a_terminal_no_orders(capsys):
+    """Neither in errors nor in results or progress."""
+    bad, shown = "a\x1b]0;mine\x07\x9b31m\x7f\rb", "a\\x1b]0;mine\\x07\\x9b31m\\x7f\\rb"
+    with pytest.raises(SystemExit), exit_codes():
+        Progress(bad, "images", 1).finish(1)
+        command_line.print_safely(bad)
+        raise UserError(bad)
+    said = "".join(capsys.readouterr())
+    assert said.count(shown) == 3 and not set(said) & set("\x1b\x07\x9b\x7f\r")
+
+
 def test_too_little_memory_is_one_line(capsys):
     with pytest.raises(SystemExit, match="2"), exit_codes():
         raise MemoryError("Unable to\nallocate")

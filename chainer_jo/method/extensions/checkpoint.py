@@ -93,8 +93,7 @@ class Checkpoint(training.Extension):
         with files.expected(self.path, f"it as written; {_REMOVE}"):
             state = files.arrays(self.path)
         trained_on = str(state.get(_DATA))
-        # Checkpoints of older versions lack the run's id at the front.
-        if trained_on != self.data and not self.data.endswith(f"-{trained_on}"):
+        if trained_on != self.data:
             raise UserError(
                 f"{self.path}: checkpoint of {trained_on!r}, this run is {self.data!r}; expected "
                 f"the same run, data and labels; {_REMOVE}"
