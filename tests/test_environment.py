@@ -40,7 +40,9 @@ def by_features(data, out):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 def test_a_full_disk_of_the_output_is_one_line_and_of_a_log_ends_no_work(data, cached, tmp_path):
-    (line,) = under([*CHAINER_JO, "example", "--help"], ">/dev/full", code=2).stderr.splitlines()
+    (line,) = under(
+        ["env", "-u", "PYTHONUNBUFFERED", *RELABEL, "-h"], ">/dev/full", 2
+    ).stderr.splitlines()
     assert line.startswith("error: No space left on device, expected free disk space")
     under(by_features(data, tmp_path), "2>/dev/full", env=cached)
     assert {"labels.csv", "report.html"} <= {path.name for path in tmp_path.iterdir()}
