@@ -35,7 +35,7 @@ CLAIMS = (
      "asymmetric-test-is-better", "test accuracy, last epoch: joint > Forward", "r = 0.4"),
     ("its labels are better than Forward's predictions: last epoch, asymmetric r = 0.4",
      "asymmetric-recovery-is-better", "label accuracy, last epoch: joint > Forward", "r = 0.4"),
-    ("test accuracy stays high at a high learning rate: end / peak, Figure 2, 0.2",
+    ("test accuracy stays high at a high learning rate (0.2, Figure 2): end / peak",
      "high-rate-keeps", "test accuracy", "lr = 0.2"),
     ("pseudo labels are corrected less: gain with symmetric r = 0.3 / with pseudo labels",
      "pseudo-corrected-less", "gain", "symmetric 0.3"),
