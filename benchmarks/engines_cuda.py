@@ -1,7 +1,6 @@
 """The engines that a GPU is timed with: stock Chainer on CuPy, this project's, PyTorch's.
 
-Times are between two events on the device, or between two moments at which it is idle where several
-steps share it; memory is what the device has less of than before.
+Times are between two events on the device; memory is what the device has less of than before.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from itertools import product
 from typing import Any
@@ -31,18 +29,9 @@ class DeviceStep:
     event : makes an event that records itself, with ``synchronize``.
     elapsed : milliseconds between two events.
     free : bytes that are free on the device.
-    count : steps that a call of the step does.
     """
 
-    def __init__(
-        self,
-        build: Callable,
-        event: Callable,
-        elapsed: Callable,
-        free: Callable,
-        count: int = 1,
-    ) -> None:
-        self._count = count
+    def __init__(self, build: Callable, event: Callable, elapsed: Callable, free: Callable) -> None:
         before = free()
         self._step = build()
         for _ in range(WARM_UP):
@@ -65,7 +54,7 @@ class DeviceStep:
             last = self._event()
             last.synchronize()
             milliseconds += self._elapsed(first, last)
-            steps += STEPS * self._count
+            steps += STEPS
         return {"seconds": milliseconds / steps / 1e3, "peak_bytes": self.peak_bytes}
 
 
@@ -74,40 +63,7 @@ def time_step(step: DeviceStep) -> dict:
     return step.time()
 
 
-class IdleDevice:
-    """A moment at which all streams of a device have done their work, in place of an event."""
-
-    def __init__(self, synchronize: Callable[[], object]) -> None:
-        synchronize()
-        self.seconds = time.perf_counter()
-
-    def synchronize(self) -> None:
-        """Nothing is left to wait for."""
-
-
-def milliseconds(first: IdleDevice, last: IdleDevice) -> float:
-    """Time between two moments."""
-    return 1e3 * (last.seconds - first.seconds)
-
-
-def together(build: Callable, streams: list[AbstractContextManager]) -> Callable[[], None]:
-    """One step of each of several models in turn, each built and called on its own stream."""
-    steps = []
-    for stream in streams:
-        with stream:
-            steps.append((stream, build()))
-
-    def step() -> None:
-        for stream, each in steps:
-            with stream:
-                each()
-
-    return step
-
-
-def _with_cupy(
-    workload: Workload, module: str, function: str, count: int = 1, **options: Any
-) -> DeviceStep:
+def _with_cupy(workload: Workload, module: str, function: str, **options: Any) -> DeviceStep:
     import chainer_jo  # noqa: F401  (knows what Chainer needs on CuPy 14; before chainer)
 
     try:
@@ -126,16 +82,10 @@ def _with_cupy(
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise Missing(f"no CUDA GPU: {error}") from error
     build = partial(getattr(importlib.import_module(module), function), workload, **options)
-    if count == 1:
-        return DeviceStep(build, event, cupy.cuda.get_elapsed_time, lambda: free()[0])
-    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
-    idle = partial(IdleDevice, cupy.cuda.Device().synchronize)
-    return DeviceStep(
-        partial(together, build, streams), idle, milliseconds, lambda: free()[0], count
-    )
+    return DeviceStep(build, event, cupy.cuda.get_elapsed_time, lambda: free()[0])
 
 
-def _torch(workload: Workload, count: int = 1, **options: Any) -> DeviceStep:
+def _torch(workload: Workload, **options: Any) -> DeviceStep:
     try:
         import torch
     except ImportError as error:
@@ -154,19 +104,13 @@ def _torch(workload: Workload, count: int = 1, **options: Any) -> DeviceStep:
     def free():
         return torch.cuda.mem_get_info()[0]
 
-    if count == 1:
-        return DeviceStep(build, event, lambda first, last: first.elapsed_time(last), free)
-    streams = [torch.cuda.stream(torch.cuda.Stream()) for _ in range(count)]
-    idle = partial(IdleDevice, torch.cuda.synchronize)
-    return DeviceStep(partial(together, build, streams), idle, milliseconds, free, count)
+    return DeviceStep(build, event, lambda first, last: first.elapsed_time(last), free)
 
 
 _chainer = partial(_with_cupy, module="stock_chainer", function="stock_step", device="@cupy:0")
 _joint = partial(_with_cupy, module="joint_step", function="joint_step", device="cuda")
 
 OURS, THEIRS = ("fp32", "tf32", "mixed"), ("fp32", "tf32", "bf16", "fp16")
-#: Numbers of models that share the GPU, each with a stream and a graph of its own.
-SEVERAL = 2, 3, 4
 #: Module that describes the machine.
 MACHINE = "machine_cuda"
 ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
@@ -181,35 +125,18 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])
         for precision, mode in product(THEIRS, ("", "-graph", "-compiled", "-compiled-graph"))
     },
-    **{
-        f"chainer_jo/mixed-graph-x{count}":
-        partial(_joint, engine="cudnn", precision="mixed", graph=True, count=count)
-        for count in SEVERAL
-    },
-    **{
-        f"torch/{precision}-nhwc{mode}-x{count}":
-        partial(_torch, precision=precision, mode=mode[1:], count=count)
-        for precision, mode, count in product(
-            ("bf16", "fp16"), ("-graph", "-compiled-graph"), SEVERAL
-        )
-    },
 }  # fmt: skip
 _TORCH = tuple(name for name in ENTRIES if name.startswith("torch/"))
 _TORCH_16 = tuple(name for name in _TORCH if "16" in name)
-_SEVERAL = tuple(name for name in ENTRIES if name[:-1].endswith("-x") and "compiled" not in name)
 #: Measured together, and one after the other, so that a machine that is taken away leaves what
 #: matters most: what the goals compare, then the rest of each kind, and last what takes minutes to
 #: compile, one by one.
 GROUPS = (
-    ("chainer_jo/mixed-graph", "chainer_jo/mixed-graph-x2", "chainer_jo/tf32-graph",
-     "torch/bf16-nhwc-graph", "torch/fp16-nhwc-graph", "torch/bf16-nhwc-graph-x2",
-     "torch/tf32-nhwc-graph", "chainer"),
-    ("chainer_jo/mixed-graph", *_SEVERAL),
+    ("chainer_jo/mixed-graph", "chainer_jo/tf32-graph", "torch/bf16-nhwc-graph",
+     "torch/fp16-nhwc-graph", "torch/tf32-nhwc-graph", "chainer"),
     ("chainer_jo/mixed-graph", "torch/bf16-nhwc-compiled-graph", "torch/fp16-nhwc-compiled-graph"),
     ("chainer_jo/tf32-graph", "torch/tf32-nhwc-compiled-graph"),
-    *(tuple(name for name in ENTRIES
-            if name.startswith(f"chainer_jo/{precision}-graph") and name not in _SEVERAL)
-      for precision in ("mixed", "tf32", "fp32")),
+    *((f"chainer_jo/{precision}-graph",) for precision in ("mixed", "tf32", "fp32")),
     ("chainer_jo/mixed-graph", "torch/fp32-nhwc-graph"),
     tuple(name for name in ENTRIES if "eager" in name or name == "chainer_jo/stock"),
     tuple(name for name in _TORCH if name.endswith("nhwc")),
@@ -220,12 +147,6 @@ GOALS = [
     (
         "mixed graph over PyTorch's best of 16 bits",
         "chainer_jo/mixed-graph",
-        tuple(name for name in _TORCH_16 if "-x" not in name),
-        1.5,
-    ),
-    (
-        "two mixed graphs over PyTorch's best of 16 bits, one or several models",
-        "chainer_jo/mixed-graph-x2",
         _TORCH_16,
         1.5,
     ),

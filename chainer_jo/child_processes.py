@@ -8,11 +8,54 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from multiprocessing import resource_tracker
 from typing import Any
 
-from chainer_jo.errors import Unfinished
+from chainer_jo.errors import Unfinished, UserError
+
+
+class Processes(ProcessPoolExecutor):
+    """Executor of child processes, which start when they are needed; left by an exception, it kills
+    them.
+
+    Parameters
+    ----------
+    number : largest number of processes.
+    threads : threads of each for convolutions and BLAS; None: as in this process.
+    initialise : called in each process, with these arguments; has to call `end_with_parent`.
+
+    Raises UserError on a system without semaphores.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        threads: int | None = None,
+        initialise: Callable[..., None] | None = None,
+        *arguments: Any,
+    ) -> None:
+        self._others = multiprocessing.active_children()
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        self._variables = dict.fromkeys(names, str(threads)) if threads else {}
+        context = multiprocessing.get_context("spawn")  # a fork would inherit CUDA and threads
+        try:
+            super().__init__(number, context, initialise or end_with_parent, arguments)
+        except OSError as error:
+            raise UserError(
+                f"worker processes: {error.strerror or error}, expected a system with semaphores "
+                "(a /dev/shm that can be written)"
+            ) from None
+
+    def submit(self, function: Callable, /, *arguments: Any, **keywords: Any) -> Future:
+        with without_ctrl_c(), _environment(self._variables):
+            return super().submit(function, *arguments, **keywords)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind:
+            for process in set(multiprocessing.active_children()) - set(self._others):
+                process.kill()
+        self.shutdown(cancel_futures=True)
 
 
 def end_with_parent() -> None:
@@ -38,6 +81,21 @@ def without_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Context in which new processes have these environment variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def in_order(
     function: Callable[[Any], Any], items: Iterable[Any], processes: int, chunk: int
 ) -> Generator[Any, None, None]:
@@ -53,13 +111,8 @@ def in_order(
     if processes == 1 or multiprocessing.current_process().daemon:
         yield from map(function, items)
         return
-    context = multiprocessing.get_context("spawn")  # a fork would inherit CUDA and threads
-    pool = ProcessPoolExecutor(processes, context, end_with_parent)
     try:
-        with without_ctrl_c():
-            results = pool.map(function, items, chunksize=chunk)
-        yield from results
+        with Processes(processes) as pool:
+            yield from pool.map(function, items, chunksize=chunk)
     except BrokenExecutor:
         raise Unfinished("a worker process was killed; the same command resumes") from None
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -91,9 +91,9 @@ def preset(monkeypatch):
 @pytest.fixture
 def tiny(preset, monkeypatch):
     """The same, where everything is computed in this process."""
-    from here import Here
+    from here import compute_here
 
-    monkeypatch.setattr("chainer_jo.reproduction.commands.app.LocalPool", Here)
+    compute_here(monkeypatch.setattr)
     choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
 
 

@@ -1,9 +1,12 @@
-"""A pool that computes runs in this process: others take seconds to start, and tiny runs do not."""
+"""An executor that computes runs in this process: others take seconds to start, and tiny runs do
+not."""
 
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
+from types import SimpleNamespace
 
-from chainer_jo.reproduction.running.local_pool import LocalPool
-from chainer_jo.reproduction.running.worker import execute
+from chainer_jo.reproduction.commands import app
+from chainer_jo.reproduction.running import scheduler
+from chainer_jo.reproduction.running.scheduler import Work
 
 
 def noted(events):
@@ -11,16 +14,25 @@ def noted(events):
     return lambda *event: events.append(event)
 
 
-class Here(LocalPool):
-    """Computes each run as it is handed out."""
+class Here(Executor):
+    """Does each call as it is submitted; takes the arguments of `Processes`."""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
+    def __init__(self, *_):
         pass
 
-    def submit(self, experiment):
+    def submit(self, function, /, *arguments):
         future = Future()
-        future.set_result(execute(experiment, self.store, self.load_data(), self.settings))
+        future.set_result(function(*arguments))
         return future
+
+
+def compute(experiments, store, data, settings, *on_event):
+    """`scheduler.compute` in this process."""
+    return scheduler.compute(experiments, Work(store, data, settings), Here(), lambda: 1, *on_event)
+
+
+def compute_here(patch, executor=Here):
+    """Has scripts compute in this process, on data that need not be pickled, by ``patch(object,
+    name, value)``."""
+    patch(app, "Processes", executor)
+    patch(app, "pickle", SimpleNamespace(dumps=lambda load: load()))

@@ -8,7 +8,7 @@ from io import StringIO
 from unittest import mock
 
 import pytest
-from here import Here
+from here import compute_here
 from tiny import TINY
 
 from chainer_jo.data import source
@@ -47,7 +47,7 @@ def in_this_process():
     with ExitStack() as stack:
         for registry in (presets.PRESETS, source.DATA_SETS, noise.MODELS, soft_labels.RULES):
             stack.enter_context(mock.patch.dict(registry))
-        stack.enter_context(mock.patch("chainer_jo.reproduction.commands.app.LocalPool", Here))
+        compute_here(stack.enter_context(pytest.MonkeyPatch.context()).setattr)
         presets.PRESETS["tiny"] = TINY
         yield
 

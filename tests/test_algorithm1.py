@@ -4,11 +4,11 @@ import ast
 import multiprocessing
 import re
 import traceback
-from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
 from clothing1m_like import ON_DISK, make_clothing1m_like
+from here import compute_here
 from processes import ROOT
 from script_runs import SMALL, run, table1
 from tiny import STUDY
@@ -16,7 +16,7 @@ from tiny import STUDY
 from chainer_jo.data import clothing1m, digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.reproduction.running import local_pool, worker
+from chainer_jo.reproduction.running import worker
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -83,21 +83,6 @@ def test_a_run_that_is_refused_leaves_no_processes(tmp_path):
     assert not multiprocessing.active_children()
 
 
-class Immediate:
-    """An executor without processes, in which a call is a frame below its submission."""
-
-    def __init__(self, *arguments):
-        pass
-
-    def submit(self, function, *arguments):
-        future = Future()
-        future.set_result(function(*arguments))
-        return future
-
-    def shutdown(self, cancel_futures):
-        pass
-
-
 def test_few_frames_lie_between_a_script_and_a_step(preset, tmp_path, monkeypatch):
     stacks = []
 
@@ -107,7 +92,7 @@ def test_few_frames_lie_between_a_script_and_a_step(preset, tmp_path, monkeypatc
         usual(updater, *arguments)
 
     monkeypatch.setattr(JointUpdater, "step", step)
-    monkeypatch.setattr(local_pool, "ProcessPoolExecutor", Immediate)
+    compute_here(monkeypatch.setattr)
     monkeypatch.setattr(worker, "loaded", {})
     assert run(table1, tmp_path, *SMALL, "--engine", "stock", "--jobs", "1") == 0
     (frames,) = {tuple(stack[stack.index("main") :]) for stack in stacks}

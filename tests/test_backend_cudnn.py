@@ -1,7 +1,6 @@
 """The cuDNN backend without a GPU: its graphs on a library that computes them in NumPy."""
 
 import gc
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import chainer
@@ -53,26 +52,6 @@ def test_a_whole_step_is_its_parts_bit_for_bit(precision):
     for a, b in zip(ours, parts, strict=True):
         assert relative_error(a.astype(np.float32), b) <= half
     assert all(np.array_equal(a, b) for a, b in zip(averages, same, strict=True))
-
-
-def test_the_step_of_one_thread_is_no_other_threads():
-    """Each has the gradients of its own weights, also where the other's step ends meanwhile."""
-    backend, _ = stand_in()
-    rng = np.random.default_rng(0)
-    x, W, gy = draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), draw(rng, 2, 4, 6, 6)
-
-    def other():
-        weights = draw(rng, 4, 3, 3, 3)
-        with backend.step([(weights, np.empty_like(weights))]):
-            raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
-            assert backend.gradient_of(W, raw, None) is not placeholder
-
-    placeholder = np.empty_like(W)
-    with backend.step([(W, placeholder)]) as kept, ThreadPoolExecutor(1) as thread:
-        thread.submit(other).result()
-        raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
-        assert backend.gradient_of(W, raw, None) is placeholder
-        assert list(kept) == [W.ctypes.data]
 
 
 @pytest.mark.parametrize(("precision", "fused"), [("fp32", False), ("tf32", True), ("mixed", True)])

@@ -40,22 +40,23 @@ EXPERIMENTS = [
 #: epoch or state per line, and when the result was written.
 PROGRAM = """
 import sys
+import pickle
 import chainer_jo
+from chainer_jo.child_processes import Processes
 from chainer_jo.data import digits
-from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import compute
+from chainer_jo.reproduction.running.scheduler import Work, compute
 from chainer_jo.reproduction.running.store import RunStore
 from here import Here
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
-    store, kind = RunStore(sys.argv[1]), {"workers": LocalPool, "alone": Here}[sys.argv[2]]
-    pool = kind(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
+    store, kind = RunStore(sys.argv[1]), {"workers": Processes, "alone": Here}[sys.argv[2]]
+    work = Work(store, pickle.dumps(digits.load), Settings(snapshot_seconds=0))
     def show(run, state, result):
         written = (store.folder(run) / "result.json").stat().st_mtime_ns if result else 0
         print(run.id, state, written, flush=True)
-    with pool:
-        compute(EXPERIMENTS, pool, show)
+    with kind(2, 1) as executor:
+        compute(EXPERIMENTS, work, executor, lambda: 2 if kind is Processes else 1, show)
 """
 
 

@@ -2,14 +2,12 @@
 
 import gc
 import logging
-import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from chainer_jo.engine.cuda import sharing
 from chainer_jo.engine.cuda.graph_step import WARM_UP, GraphStep
 
 
@@ -27,14 +25,12 @@ class FakeCuPy:
         self.events = []
         self.capturing = None
         self.allocator = None
-        self.current = SimpleNamespace(ptr=0)
         pool = SimpleNamespace(
             malloc=None, total_bytes=int, free_all_blocks=lambda: self.events.append("free")
         )
         self.cuda = SimpleNamespace(
             Stream=self.stream, MemoryPool=lambda: pool, using_allocator=self.using_allocator,
             runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError),
-            get_current_stream=lambda: self.current,
         )  # fmt: skip
 
     empty = staticmethod(np.empty)
@@ -189,55 +185,3 @@ def test_errors_of_the_step_come_out_and_end_the_capture():
         graph(np.ones(2))
     assert cupy.capturing is None and gc.isenabled()
     assert cupy.events[-1] == "exit"
-
-
-def test_a_step_runs_on_the_stream_of_its_thread():
-    cupy, entered = FakeCuPy(), []
-    own = cupy.current = cupy.cuda.Stream(non_blocking=True)
-    type(own).__enter__ = lambda self: entered.append(self)
-    GraphStep(summing_step(cupy, np.zeros(()), []), cupy)(np.zeros(3))
-    assert entered == [own]
-
-
-def test_steps_and_captures_take_turns_and_replays_do_not():
-    """A second thread replays while the first one runs its step, and waits with its own step."""
-    cupy, order, inside, go_on = FakeCuPy(), [], threading.Event(), threading.Event()
-
-    def slow(x):
-        inside.set()
-        go_on.wait(10)
-        order.append("slow")
-
-    replayed = GraphStep(lambda x: cupy.launch(lambda: order.append("replay")), cupy)
-    for _ in range(WARM_UP + 1):
-        replayed(np.zeros(1))
-    order.clear()
-    first = threading.Thread(target=GraphStep(slow, cupy), args=[np.zeros(1)])
-    first.start()
-    assert inside.wait(10)
-    replayed(np.zeros(1))
-    called = GraphStep(lambda x: order.append("called"), cupy)
-    second = threading.Thread(target=called, args=[np.zeros(1)])
-    second.start()
-    second.join(0.2)
-    assert order == ["replay"] and second.is_alive()
-    go_on.set()
-    first.join()
-    second.join()
-    assert order == ["replay", "slow", "called"]
-
-
-def test_no_replay_begins_within_a_measurement():
-    cupy, replays = FakeCuPy(), []
-    step = GraphStep(lambda x: cupy.launch(lambda: replays.append(1)), cupy)
-    for _ in range(WARM_UP + 1):
-        step(np.zeros(1))
-    before, idle = len(replays), []
-    device = SimpleNamespace(Device=lambda: SimpleNamespace(synchronize=lambda: idle.append(1)))
-    other = threading.Thread(target=step, args=[np.zeros(1)])
-    with sharing.undisturbed(device):
-        other.start()
-        other.join(0.2)
-        assert len(replays) == before and idle
-    other.join()
-    assert len(replays) == before + 1

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from clothing1m_like import ON_DISK, make_clothing1m_like
-from here import Here, noted
+from here import compute, noted
 from test_clothing1m_report import flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
 from tiny import record
@@ -30,7 +30,6 @@ from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL
 from chainer_jo.reproduction.running import worker
 from chainer_jo.reproduction.running.run import Run, Settings, make_network
-from chainer_jo.reproduction.running.scheduler import compute
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 
@@ -48,8 +47,8 @@ def data(tmp_path_factory):
 
 def work(store, data, experiment):
     """Brings a run and its first step to an end; gives the events."""
-    events, pool = [], Here(store, lambda: data, SETTINGS, 1, threads=1)
-    assert compute([experiment], pool, noted(events))
+    events = []
+    assert compute([experiment], store, data, SETTINGS, noted(events))
     return events
 
 

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing import active_children
@@ -21,12 +21,12 @@ import pytest
 from here import noted
 from tiny import STUDY
 
+from chainer_jo.child_processes import Processes
 from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.reproduction.running import scheduler, worker
-from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.run import Settings
-from chainer_jo.reproduction.running.scheduler import Queue, compute
+from chainer_jo.reproduction.running.scheduler import Work, compute, longest_first
 from chainer_jo.reproduction.running.status import Cost
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -49,9 +49,9 @@ def test_what_another_process_recorded_as_diverged_is_final(tmp_path, monkeypatc
             other.close()
         return found
 
-    pool = Instant(store, run)
-    assert compute([JOINT], pool, noted(events))
-    assert pool.handed_out == [first_step, first_step]
+    executor = Instant(run)
+    assert executor.compute([JOINT], store, on_event=noted(events))
+    assert executor.handed_out == [first_step, first_step]
     assert store.result(first_step).items() >= recorded.items()
     assert [event[:2] for event in events] == [(first_step, "diverged")]
 
@@ -69,8 +69,9 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
                     os.kill(process.pid, signal.SIGKILL)
 
     killed = pytest.raises(Unfinished, match="a worker process was killed")
-    with killed as error, LocalPool(store, digits.load, Settings(), 2, threads=1) as pool:
-        compute([LONG, BASELINE], pool, kill_the_idle_one)
+    work = Work(store, pickle.dumps(digits.load), Settings())
+    with killed as error, Processes(2, threads=1) as executor:
+        compute([LONG, BASELINE], work, executor, lambda: 2, kill_the_idle_one)
     assert "\n" not in str(error.value)
     assert not active_children()
 
@@ -87,17 +88,28 @@ def test_memory_that_is_spent_is_one_line_that_says_what_would_fit(tmp_path, mon
         worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Settings())
 
 
-def test_a_system_without_semaphores_is_one_line(tmp_path, monkeypatch):
+def test_a_system_without_semaphores_is_one_line(monkeypatch):
     """As in containers without /dev/shm, and on some functions of clouds."""
 
     def none(*_, **__):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(_multiprocessing, "SemLock", none)
-    pool = LocalPool(RunStore(tmp_path), digits.load, Settings(), 2, threads=1)
     expected = "worker processes: Permission denied, expected .*semaphor"
-    with pytest.raises(UserError, match=expected), pool:
-        pytest.fail("it has no semaphores")
+    with pytest.raises(UserError, match=expected):
+        Processes(2, threads=1)
+
+
+def threads_of_this_process():
+    return os.environ.get("OMP_NUM_THREADS")
+
+
+def test_processes_have_their_threads_and_this_one_keeps_its_own(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with Processes(1, threads=3) as executor:
+        assert executor.submit(threads_of_this_process).result() == "3"
+    assert threads_of_this_process() == "5" and "MKL_NUM_THREADS" not in os.environ
 
 
 @pytest.mark.parametrize("why", ["No locks available", "Is a directory"])
@@ -123,22 +135,54 @@ def of(epochs, seed=0, first_step=None):
     return replace(BASELINE, optimization=optimization, seed=seed, first_step=first_step)
 
 
-def test_in_their_order_and_second_steps_after_their_first_unless_it_diverged():
-    others = [of(50, seed) for seed in range(1, 9)]
-    for state, follows in (("finished", JOINT), ("diverged", None)):
-        queue = Queue([JOINT.first_step, JOINT, *others])
-        handed_out = [queue.next(2) for _ in range(9)]
-        assert handed_out == [JOINT.first_step, *others] and not queue
-        queue.ended(JOINT.first_step, state)
-        assert queue.next(2) == follows and not queue
+def second_of(epochs, first_step):
+    return of(epochs, first_step.seed, first_step)
 
 
-def test_a_long_run_at_the_end_of_the_list_does_not_begin_last():
-    runs = [of(10, seed) for seed in range(12)] + [of(60, 12)]
-    assert Queue(runs).next(1) == runs[0] and Queue(runs).next(3) == runs[12]
-    first_step = of(30, 13)
-    chain = [*runs[:12], first_step, of(30, 13, first_step)]
-    assert Queue(chain).next(3) == first_step
+def test_the_longest_chain_begins_first_and_equal_ones_in_their_order():
+    first, short, long = of(30, 1), [of(10, seed) for seed in range(2, 5)], of(50, 5)
+    second = second_of(25, first)
+    assert longest_first([*short, long, second]) == [first, long, second, *short]
+    assert longest_first([second_of(1, first), second]) == [first, second, second_of(1, first)]
+
+
+@pytest.mark.parametrize("state", ["finished", "diverged"])
+def test_in_their_order_and_second_steps_after_their_first_unless_it_diverged(state, tmp_path):
+    """One place is free after the other, the first step's last."""
+    others, held = [of(50, seed) for seed in range(1, 9)], Future()
+
+    def run(experiment):
+        if experiment == others[-1]:
+            held.set_result((state, {}))
+        return held if experiment == JOINT.first_step else ("finished", {})
+
+    executor = Instant(run)
+    assert executor.compute([JOINT, *others], RunStore(tmp_path), 2)
+    follow = [JOINT] if state == "finished" else []
+    assert executor.handed_out == [JOINT.first_step, *others, *follow]
+
+
+def test_no_more_runs_are_handed_out_than_there_are_places(tmp_path):
+    """Places may come and go."""
+    runs, places, held = [of(1, seed) for seed in range(5)], iter([2, 0, 3, 3]), []
+
+    def free(*event):
+        raise AssertionError("nothing has ended")
+
+    def run(experiment):
+        held.append(Future())
+        return held[-1]
+
+    def count():
+        number = next(places)
+        if number == 3 and len(held) == 3:
+            raise KeyboardInterrupt
+        return number
+
+    executor = Instant(run)
+    with pytest.raises(KeyboardInterrupt):
+        compute(runs, Work(RunStore(tmp_path), b"", Settings()), executor, count, free)
+    assert executor.handed_out == runs[:3]
 
 
 def test_runs_take_together_what_they_take_but_not_less_than_one_after_its_first_step():
@@ -149,21 +193,23 @@ def test_runs_take_together_what_they_take_but_not_less_than_one_after_its_first
     assert cost.seconds_together({}, 1) == 0
 
 
-class Instant:
-    """A pool whose runs end as they begin, but for those that give a future."""
+class Instant(Executor):
+    """An executor whose runs end as they begin, but for those that give a future."""
 
-    def __init__(self, store, run=lambda experiment: ("finished", {}), places=64):
-        self.store, self.run, self.places = store, run, places
-        self.settings = Settings(deadline=1e12)
-        self.handed_out = []
+    def __init__(self, run=lambda experiment: ("finished", {})):
+        self.run, self.handed_out = run, []
 
-    def submit(self, experiment):
+    def submit(self, work, experiment):
         self.handed_out.append(experiment)
         future, ended = Future(), self.run(experiment)
         if isinstance(ended, Future):
             return ended
         future.set_result(ended)
         return future
+
+    def compute(self, experiments, store, places=64, **more):
+        work = Work(store, b"", Settings(deadline=1e12))
+        return compute(experiments, work, self, lambda: places, **more)
 
 
 def test_nothing_is_handed_out_once_the_time_is_up(tmp_path, monkeypatch):
@@ -182,12 +228,12 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path, monkeypatch):
         clock.monotonic = lambda: 2e12
         return "paused" if experiment == BASELINE else "finished", {}
 
-    pool = Instant(RunStore(tmp_path), run, 2)
-    assert not compute(joint, pool, free)
-    assert pool.handed_out == joint[:2]
+    executor, store = Instant(run), RunStore(tmp_path)
+    assert not executor.compute(joint, store, 2, on_event=free)
+    assert executor.handed_out == joint[:2]
     clock.monotonic = lambda: 0
-    assert not compute([BASELINE], pool)
-    assert pool.handed_out == [*joint[:2], BASELINE]
+    assert not executor.compute([BASELINE], store)
+    assert executor.handed_out == [*joint[:2], BASELINE]
 
 
 def left_out():
@@ -210,9 +256,9 @@ def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplo
             threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
         return beside if experiment == runs[0] else failed
 
-    pool = Instant(RunStore(tmp_path), run, 2)
+    executor = Instant(run)
     with pytest.raises(UserError, match="this one alone"):
-        compute(runs, pool, noted(events))
-    assert pool.handed_out == runs[:2]
+        executor.compute(runs, RunStore(tmp_path), 2, on_event=noted(events))
+    assert executor.handed_out == runs[:2]
     assert [event[:2] for event in events] == [(runs[0], "finished")]
     assert caplog.messages == ["this one alone; 1 other runs continue"]

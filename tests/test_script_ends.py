@@ -20,7 +20,8 @@ from chainer_jo import command_line
 from chainer_jo.command_line import exit_codes
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
-from chainer_jo.reproduction.commands import app
+from chainer_jo.reproduction.commands import app, script_flags
+from chainer_jo.reproduction.running import worker
 
 
 def test_workers_warm_up_while_data_are_loaded_and_end_where_they_cannot_be(
@@ -29,8 +30,8 @@ def test_workers_warm_up_while_data_are_loaded_and_end_where_they_cannot_be(
     done = []
 
     class Warming(Here):
-        def warm_up(self, precision):
-            done.append(precision)
+        def submit(self, function, *arguments):
+            done.append((function, arguments[1:]))
 
         def __exit__(self, kind, *error):
             done.append(kind)
@@ -39,19 +40,22 @@ def test_workers_warm_up_while_data_are_loaded_and_end_where_they_cannot_be(
         done.append("data")
         raise UserError("no data")
 
-    monkeypatch.setattr(app, "LocalPool", Warming)
+    monkeypatch.setattr(app, "Processes", Warming)
     monkeypatch.setattr(app, "_bind_data", bind)
+    monkeypatch.setattr(script_flags, "resolve_device", lambda *_: "cuda:0")
+    monkeypatch.setattr(app, "device_of", lambda name: None)
+    monkeypatch.setattr(app.provenance, "device_name", lambda device: "a GPU")
     assert run(table1, tmp_path, *SMALL) == 2
-    assert done == ["fp32", "data", UserError]
+    assert done == [(worker.warm_up, ("fp32",)), "data", UserError]
 
 
 class BreaksDown(Here):
-    def submit(self, experiment):
+    def submit(self, function, *arguments):
         raise Unfinished("a worker process was killed")
 
 
 class IsKilled(Here):
-    def submit(self, experiment):
+    def submit(self, function, *arguments):
         signal.raise_signal(signal.SIGTERM)
 
 
@@ -63,7 +67,7 @@ def test_stopped_after_fresh_the_command_without_it_goes_on(
     back."""
     set_back = itertools.count(time.time(), -1e6)
     monkeypatch.setattr(time, "time", lambda: next(set_back))
-    monkeypatch.setattr(app, "LocalPool", pool)
+    monkeypatch.setattr(app, "Processes", pool)
     budget = ("--time-budget", "1e-9") if pool is Here else ()
     assert run(table1, tmp_path, *SMALL, "--fresh", *budget) == code
     said = "".join(capsys.readouterr())

@@ -5,22 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import cycle
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from typing import Any
 
 import numpy as np
 
-from chainer_jo.child_processes import end_with_parent, without_ctrl_c
+from chainer_jo.child_processes import Processes, end_with_parent
 from chainer_jo.data.decoding import decode
 from chainer_jo.devices import usable_cores
 from chainer_jo.errors import Unfinished
@@ -36,8 +29,8 @@ class ImageStream:
     ----------
     batch_size : maximum number of images per batch.
     resize, crop : sides of the resized image and of its cropped centre, in pixels.
-    workers : number of decoding processes; 0 decodes in a thread of this process, None for all
-        cores but one.
+    workers : number of decoding processes, None for all cores but one; 0 decodes in a thread of
+        this process, as does a process that may start no others.
     ahead : number of batches decoded ahead of the current one.
     on_cuda : True for CuPy arrays on the current device.
     """
@@ -57,15 +50,14 @@ class ImageStream:
         self._resize = resize
         self._ahead = ahead
         self._parts = max(1, workers)
-        context = get_context("spawn")  # a fork would inherit CUDA, which does not survive it
         shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away
         # Anonymous memory: nothing is left behind when the processes are killed.
-        memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))
+        memory = get_context("spawn").RawArray(ctypes.c_uint8, int(np.prod(shape)))
         self._slots = np.ctypeslib.as_array(memory).reshape(shape)
         self._upload = _Upload(self._slots) if on_cuda else None
         self._pool: Executor
-        if workers:
-            self._pool = ProcessPoolExecutor(workers, context, _start, (memory, shape))
+        if workers and not current_process().daemon:
+            self._pool = Processes(workers, None, _start, memory, shape)
             self._buffers = None  # each process has its view of them
         else:
             self._pool, self._buffers = ThreadPoolExecutor(1), self._slots
@@ -114,10 +106,7 @@ class ImageStream:
         if self._upload:
             self._upload.wait(slot)
         step, work = self._parts, partial(_decode, self._buffers, self._resize, slot)
-        with without_ctrl_c():  # processes start when they are needed
-            return [
-                self._pool.submit(work, first, step, paths[first::step]) for first in range(step)
-            ]
+        return [self._pool.submit(work, first, step, paths[first::step]) for first in range(step)]
 
     def close(self) -> None:
         """Ends the worker processes."""

@@ -7,7 +7,6 @@ and gradients of parameters are float32 at the interface in every precision.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy
 
-from chainer_jo.engine.cuda import cudnn_choices, cudnn_kernels, cudnn_library, sharing
+from chainer_jo.engine.cuda import cudnn_choices, cudnn_kernels, cudnn_library
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
@@ -47,11 +46,6 @@ class _Step:
     placeholders: dict[int, Any]
     gradients: dict[int, Any]
     moved: list[Moved]
-
-
-class _Thread(threading.local):
-    #: The step that a thread is in.
-    step: _Step | None = None
 
 
 def load(precision: str) -> CuDNN:
@@ -101,7 +95,7 @@ class CuDNN(Backend):
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
         self._unused_averages: dict[int, Any] = {}
-        self._thread = _Thread()
+        self._current_step: _Step | None = None
 
     @property
     def versions(self):
@@ -150,7 +144,7 @@ class CuDNN(Backend):
         return gW
 
     def gradient_of(self, W, gradient, accumulate):
-        step, address = self._thread.step, _address(W)
+        step, address = self._current_step, _address(W)
         if step is None or address not in step.placeholders:
             gradient = gradient.astype(FLOAT32, order="C", copy=False)
             return gradient if accumulate is None else gradient + accumulate
@@ -164,22 +158,22 @@ class CuDNN(Backend):
     def step(self, weights):
         arranged = self._kernels.arrange([W for W, _ in weights], self._dtype)
         addresses = [_address(W) for W, _ in weights]
-        self._thread.step = _Step(
+        self._current_step = _Step(
             dict(zip(addresses, arranged, strict=True)),
             dict(zip(addresses, (placeholder for _, placeholder in weights), strict=True)),
             {},
             [],
         )
         try:
-            yield self._thread.step.gradients
-            if self._thread.step.moved:
-                self._kernels.move_averages(self._thread.step.moved)
+            yield self._current_step.gradients
+            if self._current_step.moved:
+                self._kernels.move_averages(self._current_step.moved)
         finally:
-            self._thread.step = None
+            self._current_step = None
 
     def batch_norm_relu_train(self, x, gamma, beta):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
-        plan = self._planner.plan(plans.batch_norm, x.shape, True)
+        plan = self._planner.plan(plans.batch_norm, x.shape)
         if plan is None:
             rows, mean, inverse = _normalise(self._xp, self._rows(x), gamma, beta)
             y = self._from_rows(rows, x.shape)
@@ -204,7 +198,7 @@ class CuDNN(Backend):
         mean, inverse, beta = saved
         x, gy = self._activation("x", x), self._activation("gy", gy, x.shape)
         gamma = self._vector(gamma)
-        plan = self._planner.plan(plans.batch_norm_grad, x.shape, True)
+        plan = self._planner.plan(plans.batch_norm_grad, x.shape)
         if plan is None:
             activations = map(self._rows, (x, y, gy))
             rows, ggamma, gbeta = _normalise_grad(*activations, gamma, mean, inverse)
@@ -220,14 +214,16 @@ class CuDNN(Backend):
 
     def move_averages(self, running_mean, running_var, mean, inverse, samples):
         moved = Moved(running_mean, running_var, mean, inverse, samples / max(samples - 1, 1))
-        if self._thread.step is None:
+        if self._current_step is None:
             self._kernels.move_averages([moved])
             return
         # A layer that is called twice moves twice, one after the other.
-        if any(_address(m.running_mean) == _address(running_mean) for m in self._thread.step.moved):
-            self._kernels.move_averages(self._thread.step.moved)
-            self._thread.step.moved.clear()
-        self._thread.step.moved.append(moved)
+        if any(
+            _address(m.running_mean) == _address(running_mean) for m in self._current_step.moved
+        ):
+            self._kernels.move_averages(self._current_step.moved)
+            self._current_step.moved.clear()
+        self._current_step.moved.append(moved)
 
     def matmul(self, a, b):
         return self._kernels.matmul(a, b)
@@ -259,18 +255,16 @@ class CuDNN(Backend):
         return result if residual is None else self.add(result, residual)
 
     def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
-        with sharing.process_lock:
-            stream = self._xp.cuda.get_current_stream()
-            if self._stream is None or stream.ptr != self._stream.ptr:
-                self._library.set_stream(handle=self._handle, stream=stream.ptr)
-                # Kept alive, so that no other stream gets its address while the handle has it.
-                self._stream = stream
-            if plan.candidates:
-                self._choose(plan, arrays)
-            # Given back when this returns, before the kernels have run: the pool is ordered by
-            # stream.
-            workspace = self._xp.cuda.alloc(plan.workspace)
-            plan.run(self._handle, workspace.ptr, arrays)
+        stream = self._xp.cuda.get_current_stream()
+        if self._stream is None or stream.ptr != self._stream.ptr:
+            self._library.set_stream(handle=self._handle, stream=stream.ptr)
+            # Kept alive, so that no other stream gets its address while the handle has it.
+            self._stream = stream
+        if plan.candidates:
+            self._choose(plan, arrays)
+        # Given back when this returns, before the kernels have run: the pool is ordered by stream.
+        workspace = self._xp.cuda.alloc(plan.workspace)
+        plan.run(self._handle, workspace.ptr, arrays)
 
     def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
         """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
@@ -280,16 +274,16 @@ class CuDNN(Backend):
         if not self._stream.is_capturing():
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
             run = partial(plan.run, self._handle, workspace.ptr, arrays)
-            with sharing.undisturbed(self._xp.cuda):
-                times = plan.times(run, self._xp.cuda, partial(self._kernels.occupy, idle))
+            self._xp.cuda.Device().synchronize()
+            times = plan.times(run, self._xp.cuda, partial(self._kernels.occupy, idle))
         self._planner.record(plan, times)
 
     def _weights(self, W: Any) -> Any:
         """Weights (o, c, kh, kw) with the activations' type and memory."""
         if W.dtype != FLOAT32:
             raise TypeError(f"W: dtype {W.dtype}, expected float32")
-        if self._thread.step is not None and _address(W) in self._thread.step.arranged:
-            return self._thread.step.arranged[_address(W)]
+        if self._current_step is not None and _address(W) in self._current_step.arranged:
+            return self._current_step.arranged[_address(W)]
         return self._nhwc(W)
 
     def _activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from chainer_jo.engine.cuda import sharing
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_plans import Graph, address
 
@@ -171,12 +169,7 @@ class Planner:
         self._precision = precision
         self._choices = choices
         self._plans: dict[tuple, Plan | None] = {}
-        self._thread = threading.local()
-
-    @property
-    def _used(self) -> set[tuple]:
-        """Plans of this thread's run."""
-        return vars(self._thread).setdefault("used", set())
+        self._used: set[tuple] = set()  # since `keep_in`, with which a run begins
 
     def keep_in(self, folder: Path) -> None:
         """Follows the choices kept in a results folder from now on, and adds to them. Raises
@@ -201,11 +194,10 @@ class Planner:
     def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         """Plan of ``describe(graph, *arguments)``; None if cuDNN has no engine."""
         key = (describe, *arguments)
-        with sharing.process_lock:
-            if key not in self._plans:
-                self._plans[key] = self._build(*key)
-            self._used.add(key)
-            return self._plans[key]
+        if key not in self._plans:
+            self._plans[key] = self._build(*key)
+        self._used.add(key)
+        return self._plans[key]
 
     def record(self, plan: Plan, microseconds: dict[str, float]) -> None:
         """Chooses a candidate for good: one that is faster by MARGIN than all that cuDNN prefers to

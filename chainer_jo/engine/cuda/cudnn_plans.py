@@ -127,11 +127,10 @@ def convolution_grad_weight(
     graph.result("gW", gW, W_shape)
 
 
-def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
+def batch_norm(graph: Graph, shape: Shape) -> None:
     """Batch normalisation and ReLU y of x; mean and inverse standard deviation.
 
-    `relu` is True, as in the names of kept plans. cudnn-frontend requires the running averages; the
-    caller updates Chainer's.
+    cudnn-frontend requires the running averages; the caller updates Chainer's.
     """
     c = shape[1]
     y, mean, inverse, next_mean, next_var = graph.nodes.batchnorm(
@@ -148,7 +147,7 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
     graph.outputs(mean=mean, inverse=inverse, **averages)
 
 
-def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
+def batch_norm_grad(graph: Graph, shape: Shape) -> None:
     """Gradients gx, ggamma, gbeta of `batch_norm` from gy, with the sign of y recomputed."""
     c = shape[1]
     x, gy = graph.activation("x", shape), graph.activation("gy", shape)

@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from chainer_jo.engine.cuda import sharing
-
 #: Number of eager runs before the capture, which compile kernels, plan and allocate memory.
 WARM_UP = 3
 
@@ -54,10 +52,7 @@ class GraphStep:
     def __init__(self, step: Callable[..., None], cupy: Any) -> None:
         self._step = step
         self._cupy = cupy
-        # Outside `sharing.own_stream` a blocking one: it and the default stream wait for each
-        # other.
-        current = cupy.cuda.get_current_stream()
-        self._stream = current if current.ptr else cupy.cuda.Stream()
+        self._stream = cupy.cuda.Stream()  # blocking: it and the default stream wait for each other
         self._pool = cupy.cuda.MemoryPool()
         weakref.finalize(self, _give_back, self._pool).atexit = False
         self._capturable = True
@@ -79,10 +74,8 @@ class GraphStep:
             for copy, array in zip(capture.arrays, arrays, strict=True):
                 copy[...] = array
             if capture.graph is None:
-                with sharing.process_lock:
-                    self._run_or_capture(capture)
+                self._run_or_capture(capture)
             if capture.graph is not None:
-                sharing.wait_for_measurement()
                 capture.graph.launch()
                 self.replays += 1
         capture.runs += 1
@@ -133,8 +126,6 @@ def _give_back(pool: Any) -> None:
     before the step's arrays.
     """
     _dropped.append(pool)
-    for each in tuple(_dropped):  # other threads may be here as well
+    for each in _dropped:
         each.free_all_blocks()
-        if not each.total_bytes():
-            with suppress(ValueError):
-                _dropped.remove(each)
+    _dropped[:] = [each for each in _dropped if each.total_bytes()]

@@ -6,14 +6,17 @@ from __future__ import annotations
 import argparse
 import logging
 import math
+import pickle
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from chainer_jo import files
+from chainer_jo.child_processes import Processes
 from chainer_jo.command_line import print_safely, resume_hint, start
 from chainer_jo.data import cifar10n
 from chainer_jo.data.labelled_data import LabelledData
@@ -25,8 +28,12 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running import provenance, scheduler
-from chainer_jo.reproduction.running.local_pool import LocalPool
-from chainer_jo.reproduction.running.scheduler import Pool, pending, with_first_steps
+from chainer_jo.reproduction.running.scheduler import (
+    Work,
+    longest_first,
+    pending,
+    with_first_steps,
+)
 from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.status import Cost, Status, duration
@@ -50,7 +57,7 @@ class Script:
     flags : see `chainer_jo.reproduction.commands.script_flags.parse`.
     outputs : tables, figures and claims, by the epochs of their runs, which are computed in this
         order; outputs without runs come last.
-    experiments : the runs that the outputs need, each after its first step.
+    experiments : the runs that the outputs need, in this order; of each output the longest first.
     """
 
     flags: argparse.Namespace
@@ -110,7 +117,8 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
         deadline=flags.deadline,
         **images.settings(flags),
     )
-    experiments = with_first_steps([e for output in outputs for e in output.experiments])
+    ordered = (e for output in outputs for e in longest_first(output.experiments))
+    experiments = list(dict.fromkeys(ordered))
     setting = Setting(study.preset.name, study.data, flags.precision)
     return Script(flags, study, store, outputs, experiments, settings, setting)
 
@@ -254,31 +262,38 @@ def _run(script: Script, left: Left) -> bool:
         if any(e.noise.kind == "real" for e in script.experiments):
             _bind_data(script)  # real ones are loaded by now; others may not be here
         return True
-    settings = script.settings
-    with _pool(script) as pool:
-        if isinstance(pool, LocalPool):
-            pool.warm_up(next(iter(left)).precision)  # while the data are loaded
+    settings, precision = script.settings, next(iter(left)).precision
+    work = Work(RunStore(script.store.root.absolute()), pickle.dumps(script.study.loader), settings)
+    with _executor(script, work) as (executor, places):
+        if settings.device != "cpu" and not script.flags.cluster:
+            from chainer_jo.reproduction.running.worker import warm_up
+
+            executor.submit(warm_up, settings, precision)  # while the data are loaded
         data = _bind_data(script)
         if data.is_clean and any(e.noise.kind == "pseudo" for e in left):
             settings.pseudo.check(data)
         if any(e.noise.label_file for e in left):
             cifar10n.read(settings.human or "(no file)", data.train.true_labels)
         with closing(Status(left)) as status:
-            return scheduler.compute(script.experiments, pool, status.show)
+            return scheduler.compute(script.experiments, work, executor, places, status.show)
 
 
-def _pool(script: Script) -> Pool:
-    """The processes that compute: of this machine, or the workers of a Dask scheduler."""
-    flags, arguments = script.flags, (script.store, script.study.loader, script.settings)
+@contextmanager
+def _executor(script: Script, work: Work) -> Iterator[tuple[Executor, Callable[[], int]]]:
+    """Processes of this machine, or the workers of a Dask scheduler, and their number."""
+    flags = script.flags
     if flags.cluster is None:
-        return LocalPool(*arguments, flags.jobs, flags.threads)
+        with Processes(flags.jobs, flags.threads) as processes:
+            yield processes, lambda: flags.jobs
+        return
     try:
-        from chainer_jo.reproduction.running.cluster import Cluster
+        from chainer_jo.reproduction.running.cluster import workers_of
     except ImportError as error:
         raise UserError(
             f"--cluster: expected Dask ({error}): pip install 'chainer_jo[cluster]'"
         ) from None
-    return Cluster(flags.cluster, *arguments, flags.threads, flags.precision)
+    with workers_of(flags.cluster, work, flags.precision) as workers:
+        yield workers, workers.places
 
 
 def _shown(script: Script) -> Sequence[Output]:

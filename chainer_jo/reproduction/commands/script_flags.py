@@ -93,10 +93,10 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
 
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
-    if flags.cluster and flags.jobs and not flags.dry_run:
+    if flags.cluster and (flags.jobs or flags.threads) and not flags.dry_run:
         raise UserError(
-            f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "
-            "time"
+            f"--jobs or --threads with --cluster {flags.cluster}: remove them; each worker has one "
+            "run at a time, with its own OMP_NUM_THREADS"
         )
     if flags.fresh and not flags.runs:
         raise UserError("--fresh with --no-runs: expected only one of them")

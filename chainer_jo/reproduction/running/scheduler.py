@@ -1,13 +1,13 @@
-"""Many runs in a pool: several at a time, first steps before second ones, each run once."""
+"""Many runs in an executor: several at a time, first steps before second ones, each run once."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import AbstractContextManager
-from typing import Protocol
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any
 
 from chainer_jo.errors import Unfinished
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -23,19 +23,26 @@ OnEvent = Callable[[Experiment, str | int, dict | None], None]
 POLL = 2.0
 
 
-class Pool(AbstractContextManager, Protocol):
-    """An Executor of runs, a `LocalPool` or a `Cluster`; left by an exception, it stops them.
+@dataclass(frozen=True)
+class Work:
+    """What all runs of a script share; called with a run, it computes it in this process: see
+    `worker.execute`.
 
-    ``submit`` gives the Future of what `worker.execute` returns. At most ``places`` runs are handed
-    out at a time; the number may change.
+    Parameters
+    ----------
+    store : where runs are kept.
+    load_data : pickled function that loads the data set; each process calls it once.
+    settings : of the computation.
     """
 
     store: RunStore
+    load_data: bytes
     settings: Settings
 
-    @property
-    def places(self) -> int: ...
-    def submit(self, experiment: Experiment) -> Future: ...
+    def __call__(self, experiment: Experiment, **more: Any) -> tuple[str, dict | None]:
+        from chainer_jo.reproduction.running.worker import execute  # loads Chainer
+
+        return execute(experiment, self.store, self.load_data, self.settings, **more)
 
 
 def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
@@ -72,89 +79,67 @@ def remove_temporaries(experiments: Sequence[Experiment], store: RunStore) -> No
                     store.remove_temporaries(experiment)
 
 
-class Queue:
-    """Queue of runs, second steps after their first; false when every run left waits for its first
-    step.
-
-    Runs keep their order, except that the longest one (with its second step) comes first as soon as
-    it takes longer than all runs left would take on all places.
-    """
-
-    def __init__(self, experiments: Sequence[Experiment]) -> None:
-        self._experiments = experiments
-        self._rank = {experiment: rank for rank, experiment in enumerate(experiments)}
-        steps = [e.first_step for e in experiments]
-        self._first = [self._rank.get(step) if step else None for step in steps]
-        self._epochs = [e.optimization.epochs for e in experiments]
-        self._chain = list(self._epochs)  # with the longest second step
-        for epochs, first in zip(self._epochs, self._first, strict=True):
-            if first is not None:
-                self._chain[first] = max(self._chain[first], self._epochs[first] + epochs)
-        self._begins = dict.fromkeys(range(len(experiments)), 0.0)  # earliest time, by rank
-        self._to_end = set(self._begins)
-
-    def __bool__(self) -> bool:
-        return any(self._first[rank] not in self._to_end for rank in self._begins)
-
-    def next(self, places: int) -> Experiment | None:
-        """Removes and returns a run that can begin now, None if there is none; ``places`` runs can
-        be computed at a time."""
-        now = time.monotonic()
-        due = sorted(rank for rank, begins in self._begins.items() if begins <= now)
-        ready = [rank for rank in due if self._first[rank] not in self._to_end]
-        if not ready:
-            return None
-        longest = max(ready, key=self._chain.__getitem__)
-        left = sum(self._epochs[rank] for rank in self._begins)
-        rank = longest if self._chain[longest] * places >= left else ready[0]
-        del self._begins[rank]
-        return self._experiments[rank]
-
-    def put_back(self, experiment: Experiment) -> None:
-        """Queues a run again, from `POLL` seconds on."""
-        self._begins[self._rank[experiment]] = time.monotonic() + POLL
-
-    def ended(self, experiment: Experiment, state: str) -> None:
-        """Releases the second steps of a run; after a diverged one there is none."""
-        ended = self._rank[experiment]
-        self._to_end.discard(ended)
-        if state == "diverged":
-            for rank in [rank for rank in self._begins if self._first[rank] == ended]:
-                del self._begins[rank]
+def longest_first(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """The experiments and the first steps that they need, each once: the longest run first, where a
+    first step counts with its longest second step."""
+    runs = with_first_steps(experiments)
+    chain = {e: e.optimization.epochs for e in runs}
+    for e in runs:
+        if first := e.first_step:
+            both = first.optimization.epochs + e.optimization.epochs
+            chain[first] = max(chain[first], both)
+    return sorted(runs, key=chain.__getitem__, reverse=True)
 
 
 def compute(
     experiments: Sequence[Experiment],
-    pool: Pool,
+    work: Work,
+    executor: Executor,
+    places: Callable[[], int],
     on_event: OnEvent = lambda experiment, state, result: None,
 ) -> bool:
-    """Brings all experiments to an end, in the given order where first steps allow it; returns
-    False if the deadline in the pool's settings came first. Other processes may compute runs of the
-    same store at the same time.
+    """Brings all experiments to an end, in the given order, second steps after their first; returns
+    False if the deadline came first. Other processes may compute runs of the same store at the same
+    time.
+
+    Parameters
+    ----------
+    places : gives the number of runs that the executor can compute at a time, which may change.
 
     Raises UserError of a run, after the end of the runs that had begun; `Unfinished` if a worker
     process died.
     """
-    remove_temporaries(experiments, pool.store)
+    remove_temporaries(experiments, work.store)
     try:
-        return _loop(Queue(pending(experiments, pool.store)), pool, on_event)
+        return _loop(pending(experiments, work.store), work, executor, places, on_event)
     except BrokenExecutor:
         raise Unfinished("a worker process was killed or broke down") from None
 
 
-def _loop(queue: Queue, pool: Pool, on_event: OnEvent) -> bool:
+def _loop(
+    waiting: list[Experiment],
+    work: Work,
+    executor: Executor,
+    places: Callable[[], int],
+    on_event: OnEvent,
+) -> bool:
     running: dict[Future, Experiment] = {}
+    begins: dict[Experiment, float] = {}  # runs that other processes held are tried again then
     shown: dict[Experiment, int] = {}
-    next_poll, deadline = 0.0, pool.settings.deadline
+    next_poll, deadline = 0.0, work.settings.deadline
     failure: Exception | None = None
-    while queue or running:
-        over = failure is not None or (deadline is not None and time.monotonic() >= deadline)
+    while waiting or running:
+        now = time.monotonic()
+        over = failure is not None or (deadline is not None and now >= deadline)
         if over and not running:
             break
-        while len(running) < pool.places and not over and (ready := queue.next(pool.places)):
-            running[pool.submit(ready)] = ready
+        to_end = {*waiting, *running.values()}
+        ready = [e for e in waiting if e.first_step not in to_end and begins.get(e, 0.0) <= now]
+        for experiment in [] if over else ready[: max(0, places() - len(running))]:
+            waiting.remove(experiment)
+            running[executor.submit(work, experiment)] = experiment
         if not running:
-            time.sleep(POLL)  # others compute what is left, or no worker is ready
+            time.sleep(POLL)  # others compute what is left, or there is no worker
         for future in wait(running, POLL, FIRST_COMPLETED).done:
             experiment = running.pop(future)
             error = future.exception()
@@ -169,16 +154,17 @@ def _loop(queue: Queue, pool: Pool, on_event: OnEvent) -> bool:
             if state != "busy":
                 on_event(experiment, state, result)
             if state in ("busy", "paused"):
-                queue.put_back(experiment)
-            else:
-                queue.ended(experiment, state)
+                waiting.insert(0, experiment)
+                begins[experiment] = time.monotonic() + POLL
+            elif state == "diverged":  # it has no second step
+                waiting = [e for e in waiting if e.first_step != experiment]
         if time.monotonic() >= next_poll:
             for experiment in running.values():
-                epochs = pool.store.epochs_done(experiment)  # in the log that the run writes
+                epochs = work.store.epochs_done(experiment)  # in the log that the run writes
                 if epochs > shown.get(experiment, 0):
                     shown[experiment] = epochs
                     on_event(experiment, epochs, None)
             next_poll = time.monotonic() + POLL
     if failure is not None:
         raise failure
-    return not queue
+    return not waiting

@@ -181,25 +181,9 @@ class RunStore:
         if not self.snapshot(experiment).exists():
             (folder / "log.json").unlink(missing_ok=True)
 
-    @contextlib.contextmanager
-    def lock(self, experiment: Experiment) -> Iterator[bool]:
-        """Locks the run while the body runs; yields False if another process has locked it.
-
-        Raises UserError if the folder cannot be written to, or its file system does not lock.
-        """
-        path = self.open(experiment) / "lock"
-        with contextlib.ExitStack() as stack:
-            try:
-                fcntl.flock(stack.enter_context(files.to_lock(path)), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = True
-            except BlockingIOError:
-                mine = False
-            except OSError as error:
-                raise UserError(
-                    f"cannot lock {path}: {error.strerror}; expected a writable file, no link, "
-                    "on a file system that locks"
-                ) from None
-            yield mine
+    def lock(self, experiment: Experiment) -> contextlib.AbstractContextManager[bool]:
+        """`locked` for a run while the body runs."""
+        return locked(self.open(experiment) / "lock")
 
     def remove_temporaries(self, experiment: Experiment) -> None:
         """Removes the checkpoint of a finished run, and files that a kill left half written. The
@@ -241,6 +225,26 @@ class RunStore:
                     f"run {experiment.id}: another process computes this run; stop it first"
                 )
             yield
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Locks a file while the body runs; yields False if another process has locked it.
+
+    Raises UserError if it cannot be written to, or its file system does not lock.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            fcntl.flock(stack.enter_context(files.to_lock(path)), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except BlockingIOError:
+            mine = False
+        except OSError as error:
+            raise UserError(
+                f"cannot lock {path}: {error.strerror}; expected a writable file, no link, "
+                "on a file system that locks"
+            ) from None
+        yield mine
 
 
 def _remove(folder: Path, kept: Sequence[str]) -> None:

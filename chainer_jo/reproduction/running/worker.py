@@ -1,19 +1,16 @@
-"""Computation of runs in this process, on data that are loaded once: one at a time, or on a GPU one
-per thread."""
+"""Computation of runs in this process, one at a time, on data that are loaded once."""
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
-from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels, sharing
+from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -37,11 +34,10 @@ def loaded_by(load_data: bytes) -> LabelledData:
 
 def warm_up(settings: Settings, precision: str) -> None:
     """Loads the libraries of a GPU, and compiles the kernels of every run."""
-    with sharing.process_lock:
-        device_of(settings.device).use()
-        choose_backend(settings.device, precision, settings.engine)
-        for source in (kernels.SOURCE, cudnn_kernels.SOURCE):
-            cuda_source.module(source).compile()
+    device_of(settings.device).use()
+    choose_backend(settings.device, precision, settings.engine)
+    for source in (kernels.SOURCE, cudnn_kernels.SOURCE):
+        cuda_source.module(source).compile()
 
 
 def execute(
@@ -53,9 +49,6 @@ def execute(
 ) -> tuple[str, dict | None]:
     """Computes a run to its end, or to its deadline, unless another process computes it.
 
-    Threads may call this at the same time for runs on a GPU: each has its own stream and Chainer
-    configuration, and its run is the same bit for bit as alone.
-
     Parameters
     ----------
     data : the data set that all runs share, or its pickled loader.
@@ -63,26 +56,21 @@ def execute(
 
     Returns
     -------
-    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process computes it, or
-        the deadline came before the GPU had room for it.
+    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process computes it.
     result : of a finished or diverged run, else None.
 
     Raises UserError if the run cannot be computed: its message says why.
     """
-    with _memory_on(settings) as has_memory, store.lock(experiment) as mine:
-        if not (has_memory and mine):
+    with store.lock(experiment) as mine:
+        if not mine:
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
             store.reset(experiment)
             try:
-                with sharing.process_lock:
-                    gc.collect()  # frees the last run's arrays, whose objects refer to each other
-                    if isinstance(data, bytes):
-                        data = loaded_by(data)
-                    run = Run(experiment, data, store, settings, on_epoch)
-                    _measure_memory(run)
-                result = run.finish()
+                gc.collect()  # frees the last run's arrays, whose objects refer to each other
+                data = loaded_by(data) if isinstance(data, bytes) else data
+                result = Run(experiment, data, store, settings, on_epoch).finish()
             except Paused:
                 return "paused", None
             except MemoryError as error:  # CuPy's, too
@@ -91,29 +79,3 @@ def execute(
                     "computes one run at a time"
                 ) from None
     return result["state"], result
-
-
-@contextmanager
-def _memory_on(settings: Settings) -> Iterator[bool]:
-    """Context of a run on its device, on a GPU with a stream of this thread; False without room."""
-    if settings.device == "cpu":
-        yield True
-        return
-    device = device_of(settings.device)
-    device.use()
-    reserved = _memory_budget(settings.device).reserve(settings.deadline)
-    with reserved as has_memory, sharing.own_stream(device.xp):
-        yield has_memory
-
-
-@functools.cache
-def _memory_budget(device: str) -> sharing.MemoryBudget:
-    return sharing.MemoryBudget(device, device_of(device).xp)
-
-
-def _measure_memory(run: Run) -> None:
-    """Has a run on a GPU measure what a run takes, when it might save its first checkpoint."""
-    if run.settings.device != "cpu":
-        budget = _memory_budget(run.settings.device)
-        trigger = run.trainer.get_extension("Checkpoint").trigger
-        run.trainer.extend(lambda _: budget.measure(), name="memory", trigger=trigger, priority=0)
