@@ -59,7 +59,7 @@ def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_pat
     (["--data", "nowhere.tar"], ["nowhere.tar"]),
     (["--unknown"], ["--unknown"]),
     (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
-    (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
+    (["--cluster", "x", "--threads", "2"], ["--threads with --cluster x", "one run at a time"]),
 ])  # fmt: skip
 def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):
     assert run(table1, tmp_path, *flags) == 2
