@@ -29,8 +29,11 @@ COLUMNS = (
 #: network expects to make, more where images are few; the last, the share of a class's labels kept.
 MIN_IMAGES_PER_CLASS = 40
 MIN_EXPECTED_ACCURACY, MAX_SHARE_WRONG = 0.6, 0.6
-MIN_WRONG_PER_NETWORK_ERROR = 0.3
+MIN_WRONG_PER_NETWORK_ERROR = 0.2
 MIN_SHARE_KEPT = 0.2
+
+#: Prior probability of the second of `label_noise.explanations`; labels cannot tell them apart.
+ERRORS_OF_LABELS = 0.55
 
 ClassNames = Sequence[Any] | np.ndarray
 
@@ -46,9 +49,8 @@ class LabelErrors:
     probabilities : p(true | x, given), float64 (n, c): new soft labels. All labels of an image
         count as evidence.
     predicted : p(true | x), float64 (n, c), before the given label counts as evidence.
-    wrong : bool (n,), labels estimated to be wrong, by the threshold of the highest expected F1.
-        They include more images than ``changed``: a label that is barely more probable than its
-        alternatives deserves a review, but no change.
+    wrong : bool (n,), labels estimated to be wrong, by the threshold of the highest expected F1. A
+        label that is barely more probable than its alternatives deserves a review, but no change.
     transition : T (c, c), the estimated p(given j | true k); of several columns of labels the
         common one.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
@@ -182,27 +184,21 @@ def find_label_errors(
     duplicates: Sequence[np.ndarray] = (),
 ) -> LabelErrors:
     """Errors of given labels, int (n,), or (n, m) with UNKNOWN (-1) in empty places, by Bayes' rule
-    under a noise transition matrix estimated from them. Rows of the probabilities (n, c) count as
-    shares; the network has not been trained on the labels. Others: see `LabelErrors`."""
+    under two `label_noise.explanations` of them. Rows of the probabilities (n, c) count as shares;
+    the network has not been trained on the labels. Others: see `LabelErrors`."""
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
-    predicted, transition = label_noise.calibrate(probabilities, given)
-    votes, evidence = None, (given, transition)
-    if given.ndim == 2:
-        votes, given = given, label_noise.majority(given, predicted)
-        evidence = label_noise.by_column(predicted, votes, transition)
-    likely = label_noise.posterior(predicted, *evidence)
+    votes, likely = None if given.ndim == 1 else given, np.zeros(probabilities.shape)
+    pairs = label_noise.explanations(probabilities, given)
+    for weight, (s, t) in zip((1 - ERRORS_OF_LABELS, ERRORS_OF_LABELS), pairs, strict=True):
+        evidence = (given, t) if votes is None else label_noise.by_column(s, votes, t)
+        likely += weight * label_noise.posterior(s, *evidence)
+    predicted, transition = pairs[0]
+    given = label_noise.majority(given, predicted)
     wrong = 1 - likely[np.arange(len(given)), given]
-    return LabelErrors(
-        range(probabilities.shape[1]) if class_names is None else class_names,
-        given,
-        likely,
-        predicted,
-        wrong >= best_threshold(wrong),
-        transition,
-        duplicates,
-        votes=votes,
-    )
+    names = range(probabilities.shape[1]) if class_names is None else class_names
+    estimates = given, likely, predicted, wrong >= best_threshold(wrong), transition
+    return LabelErrors(names, *estimates, duplicates, votes=votes)
 
 
 def best_threshold(wrong: np.ndarray) -> float:
@@ -210,8 +206,5 @@ def best_threshold(wrong: np.ndarray) -> float:
     no label can be wrong. The expected F1 of k labels that are called wrong is about twice the sum
     of their probabilities over k plus the sum of all."""
     ordered = np.sort(wrong)[::-1]
-    total = ordered.sum()
-    if not total:
-        return 1.0
-    f1 = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + total)
-    return float(ordered[f1.argmax()])
+    f1 = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + ordered.sum())
+    return float(ordered[f1.argmax()]) or 1.0

@@ -3,7 +3,8 @@
 The model is the one of forward correction, p(given j | x) = sum_k p(true k | x) T_kj, with
 T_kj = p(given j | true k) the same for all images of class k (`method.noise` draws such noise).
 With p(true | x) from a network and T estimated, Bayes' rule gives p(true | x, given). Several
-labels of an image are independent given its true class.
+labels of an image are independent given its true class. Given labels that differ from predictions
+fit two `explanations`: errors of the network, and errors of labels.
 
 ``given`` is int (n,), one label an image, or (n, m), several labels an image with UNKNOWN (-1) in
 empty places.
@@ -12,6 +13,7 @@ empty places.
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from chainer_jo.data.labelled_data import UNKNOWN
 
@@ -19,16 +21,15 @@ from chainer_jo.data.labelled_data import UNKNOWN
 TOLERANCE = 1e-6
 #: Lower bound of the arguments of logarithms and of divisors.
 TINY = np.finfo(np.float64).tiny
-#: Exponents that `calibrate` chooses from.
-EXPONENTS = 0.25, 4.0
 #: Share of wrong labels in the T that EM starts from.
 ASSUMED_WRONG = 0.1
-#: Images of the average class that are added to the counts of every row of the final T: a class of
-#: a hundred images, seen by a weak network, says little about its row by itself.
+#: Images of the average class added to the counts of every row: few images say little about theirs.
 PRIOR_IMAGES = 30
-#: Share of the images that the network cannot tell apart whose number of label errors is kept by
-#: half; see `beyond_confusion`.
-CONFUSED = 0.3
+#: Of `explanations`: penalty on weights (precision of a normal prior), least probability, most
+#: images, steps of L-BFGS, and steps of EM for each.
+RIDGE, LEAST_PROBABILITY, MAX_IMAGES, STEPS, EM_STEPS = 200, 1e-6, 10_000, 50, 5
+#: Exponents that are tried; and how much surer than given labels say a network may be.
+EXPONENTS, SURER = (0.25, 4.0), 1.5
 
 
 def estimate_transition(
@@ -36,25 +37,21 @@ def estimate_transition(
     given: np.ndarray,
     start: np.ndarray | None = None,
     iterations: int = 200,
-    prior: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Maximum-likelihood T (c, c) float64 of the given labels, by EM.
-
-    For fixed probabilities the log likelihood is concave in T.
+    """Maximum-likelihood T (c, c) float64 of the given labels, by EM. For fixed probabilities the
+    log likelihood is concave in T. One label, spread evenly, is added to every row of counts.
 
     Parameters
     ----------
     probabilities : p(true | x), (n, c); of images whose given labels the network has not been
         trained on, or else T comes out with too few errors.
     start : T (c, c) to start from.
-    prior : labels (c, c) that are added to every row's counts. By default one, spread evenly, so
-        that a class that no image seems to be of keeps a row.
     """
     probabilities = np.asarray(probabilities)
     c = probabilities.shape[1]
     if start is None:
         start = (1 - ASSUMED_WRONG) * np.eye(c) + ASSUMED_WRONG / c
-    return _maximise(*_by_given(probabilities, given), start, iterations, prior)[0]
+    return _maximise(*_by_given(probabilities, given), start, iterations)[0]
 
 
 def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
@@ -81,34 +78,72 @@ def majority(given: np.ndarray, probabilities: np.ndarray | None = None) -> np.n
     return np.where(tied, probabilities, -1).argmax(axis=1).astype(np.int32)
 
 
-def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (n, c) to a power, which are surer if it is above 1, and T (c, c): exponent and
-    T of the largest likelihood of given labels; then T is estimated again with `PRIOR_IMAGES` of
-    the average class in every row, and `beyond_confusion` is kept. Both are float64.
+def explanations(probabilities: np.ndarray, given: np.ndarray) -> list[tuple]:
+    """Two pairs of p(true | x), (n, c), and T (c, c), float64, from a network's probabilities s.
 
-    A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
-    not sure enough; how sure it should be follows from the labels of images it has not seen.
+    1. softmax(W log s + b) corrects a network that confuses classes. W, b and T have the largest
+       likelihood of given labels, less RIDGE / 2 |(W - a I, b)|^2 for the best a; then `own_rates`.
+    2. A network that is right has s to the power of 1, or the nearest from a to SURER a. T, halfway
+       between `own_rates` and even errors, has all errors.
+
+    Confusions vanish where the network is sure, errors of labels do not. The likelihood has several
+    maxima: the search begins at the best W = a I.
     """
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize, minimize_scalar
+    from scipy.special import softmax
 
-    log_s = np.log(np.maximum(probabilities, 1e-12, dtype=np.float64))
-    transition = estimate_transition(probabilities, given, iterations=20)
+    if given.ndim == 2:  # the order of columns, and empty ones, change no bit
+        given = np.sort(given, axis=1)
+        given = given[:, (given != UNKNOWN).any(axis=0)]
+    n, c = probabilities.shape
+    # A last column of zeros makes a constant, whose weights are b.
+    log_s = np.log(np.maximum(np.insert(probabilities, c, 0, axis=1), LEAST_PROBABILITY))
+    rows = np.random.default_rng(0).permutation(n)[:MAX_IMAGES]
+    x, labels, same, prior = log_s[rows], given[rows], np.eye(c + 1, c), None
+    transition = estimate_transition(probabilities, given)
 
-    def loss(log_exponent: float) -> float:
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal transition
-        groups = _by_given(_power(log_s, np.exp(log_exponent)), given)
-        transition, objective = _maximise(*groups, transition, 20)
-        return -objective
+        weights = point.reshape(c + 1, c)
+        s = softmax(x @ weights, axis=1)
+        transition, objective = _maximise(*_by_given(s, labels), transition, EM_STEPS, prior)
+        beyond = weights - np.trace(weights) / c * same
+        slope = x.T @ (s - posterior(s, labels, transition)) + RIDGE * beyond
+        return RIDGE / 2 * (beyond**2).sum() - len(x) * objective, slope.ravel()
 
-    bounds = tuple(np.log(EXPONENTS))
-    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.03})
-    s = _power(log_s, np.exp(best.x))
-    start = estimate_transition(s, given, transition)
-    right, c = float(s.mean(axis=0) @ np.diag(start)), len(start)
-    average = np.full((c, c), (1 - right) / max(c - 1, 1))
-    np.fill_diagonal(average, right)
-    shared = estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
-    return s, beyond_confusion(s, shared)
+    with threadpool_limits(limits=1):  # the same bits on any number of threads
+        a = minimize_scalar(lambda a: loss(a * same)[0], bounds=EXPONENTS, method="bounded").x
+        prior = PRIOR_IMAGES * even_errors(softmax(a * x[:, :c], axis=1), transition)
+        options = {"maxiter": STEPS, "maxcor": 30}
+        best = minimize(loss, (a * same).ravel(), jac=True, method="L-BFGS-B", options=options)
+        s = softmax(log_s @ best.x.reshape(c + 1, c), axis=1)
+        surer = softmax(np.clip(1, a, SURER * a) * log_s[:, :c], axis=1)
+        every = estimate_transition(surer, given)
+        every = (own_rates(surer, given, every) + even_errors(surer, every)) / 2
+        return [(s, own_rates(s, given, transition)), (surer, every)]
+
+
+def even_errors(probabilities: np.ndarray, transition: np.ndarray) -> np.ndarray:
+    """T (c, c) with as many errors, the same for all pairs of classes."""
+    right, c = probabilities.mean(axis=0) @ np.diag(transition), len(transition)
+    return np.where(np.eye(c, dtype=bool), right, (1 - right) / max(c - 1, 1))
+
+
+def own_rates(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
+    """T (c, c) with even errors, and more errors of a pair of classes if its own rate explains more
+    labels than half the logarithm of their number (BIC); by EM, which begins at ``transition``."""
+    c = len(transition)
+    labels = (given.reshape(len(given), -1, 1) == np.arange(c)).sum(axis=1)
+    rate, apart = even_errors(probabilities, transition)[0, -1], 1 - np.eye(c)
+    for _ in range(STEPS):
+        counts = posterior(probabilities, given, transition).T @ labels
+        even = apart * counts * np.minimum(rate / np.maximum(transition, TINY), 1)
+        rate = (even.sum() + 0.5) / ((c - 1) * labels.sum())
+        further = np.maximum(counts - even - np.log(labels.sum()) / 2, 0)
+        errors = apart * (rate + further / np.maximum(counts.sum(axis=1, keepdims=True), TINY))
+        transition = errors + np.diag(np.maximum(1 - errors.sum(axis=1), TINY))
+        transition /= transition.sum(axis=1, keepdims=True)
+    return transition
 
 
 def by_column(
@@ -122,34 +157,6 @@ def by_column(
     start = np.tile(transition, m)
     groups = _by_given(probabilities, symbols)
     return symbols, _maximise(*groups, start, 200, PRIOR_IMAGES * start)[0]
-
-
-def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.ndarray:
-    """T (c, c) whose errors exceed the network's confusions; the other errors are spread evenly.
-
-    EM takes some disagreements of network and labels for label errors. Where errors are rare, most
-    off-diagonal cells hold nothing else, and such a T ranks worse than equal errors everywhere. Of
-    J = images of class k that T says are called j, a cell keeps the part J^2 / (J^2 + (0.3 C)^2),
-    with C = sum_i s_ik s_ij, the images of which the network cannot say whether they are k or j.
-    1 / (c - 1) of the lost errors is spread over their row, the rest over all rows. With two
-    classes, T stays as it is.
-    """
-    c = len(transition)
-    images, apart = probabilities.sum(axis=0)[:, None], ~np.eye(c, dtype=bool)
-    errors = images * transition
-    confused = CONFUSED * (probabilities.T @ probabilities)
-    kept = errors**2 / np.maximum(errors**2 + confused**2, TINY)
-    lost = np.where(apart, (1 - kept) * transition, 0)
-    own, all_rows = lost.sum(axis=1, keepdims=True), (images * lost).sum() / images.sum()
-    spread = (own + (c - 2) * all_rows) / max(c - 1, 1) ** 2
-    new = transition - lost + spread * apart
-    return new / new.sum(axis=1, keepdims=True)
-
-
-def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:
-    powers = exponent * log_s
-    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def _by_given(
