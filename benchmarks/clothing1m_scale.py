@@ -27,7 +27,6 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_PA
 from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL, Study
 from chainer_jo.reproduction.running.provenance import cpu_name
-from chainer_jo.reproduction.running.run import make_split
 
 STEPS = 200
 NAME = "generated"
@@ -67,7 +66,7 @@ def measure(root: Path) -> None:
     # The paper's first step; its network does not matter here.
     network = Network(weights="none")
     experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
-    split = timed("split, labels and prior", lambda: make_split(experiment, data))
+    split = timed("split, labels and prior", lambda: experiment.split(data))
     train, size = split.train, experiment.optimization.batch_size
     arrays = train.images, train.labels, train.true_labels
     texts = sum(map(len, train.images))  # beside the array
