@@ -52,9 +52,8 @@ def _parts(table: str, width: int) -> list[str]:
         above = [textwrap.fill(" ".join(row[k]), width) for k in range(number) if long[k]]
         short = [k for k in range(number) if not long[k]]
         below = itertools.zip_longest(*(row[k] for k in short), fillvalue="")
-        made.append(
-            [*filter(None, above), *aligned([[rows[0][k] for k in short], *map(list, below)])]
-        )
+        shown = aligned([[rows[0][k] for k in short], *map(list, below)])
+        records.append([*filter(None, above), *shown])
     return ["\n".join(part) for part in records]
 
 
