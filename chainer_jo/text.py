@@ -40,15 +40,15 @@ def _parts(table: str, width: int) -> list[str]:
     number, half = len(rows[0]), (len(rows[0]) - 1) // 2
     for each in (number, *(n for n in range(half, 0, -1) if half % n == 0)):
         made = [
-            aligned([[row[0], *cells] for row in rows if any(cells := row[i : i + each])])
+            aligned([[line[0], *cells] for line in rows if any(cells := line[i : i + each])])
             for i in range(1, number, each)
         ]
         if max((len(part[0]) for part in made), default=0) <= width:
             return ["\n".join(part) for part in made]
-    cells = [[cell.split("<br>") for cell in row] for row in rows]
-    long = [max(len(line) for row in cells for line in row[k]) > LONG for k in range(number)]
+    divided = [[cell.split("<br>") for cell in row] for row in rows]
+    long = [max(len(line) for row in divided for line in row[k]) > LONG for k in range(number)]
     records = []
-    for row in cells[1:]:
+    for row in divided[1:]:
         above = [textwrap.fill(" ".join(row[k]), width) for k in range(number) if long[k]]
         short = [k for k in range(number) if not long[k]]
         below = itertools.zip_longest(*(row[k] for k in short), fillvalue="")
