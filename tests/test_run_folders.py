@@ -71,7 +71,7 @@ LINKS = [
      f"report-pictures: {RUN_LINK}"),
     (f"runs/{RUN.id}/lock", lambda store: use_lock(store.lock(RUN)), LOCK_LINK),
     ("cudnn/lock", lambda store: use_lock(cudnn_choices._locked(store.root / NAME)), LOCK_LINK),
-    ("some.lock", lambda store: array_cache.cached_folder("some", Path.touch, Path.stat), LOCK_LINK),
+    ("a.lock", lambda store: array_cache.cached_folder("a", Path.touch, Path.stat), LOCK_LINK),
 ]  # fmt: skip
 
 
