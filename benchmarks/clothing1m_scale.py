@@ -33,7 +33,7 @@ NAME = "generated"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=PUBLISHED_COUNTS[clothing1m.NOISY_TRAIN])
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,5 @@
 """Another noise: every class is mistaken for the next one."""
 
-import sys
-
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import quick  # noqa: F401
 
 from chainer_jo.method import noise

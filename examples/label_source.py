@@ -3,9 +3,6 @@
 Such errors follow the appearance of images, unlike errors drawn by a transition matrix.
 """
 
-import sys
-
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import numpy as np
 import quick  # noqa: F401
 

@@ -66,7 +66,7 @@ def write(data: LabelledData, path: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Command line; exit code 2 for bad input."""
     with exit_codes():
-        parser = Parser(description=__doc__ and __doc__.splitlines()[0])
+        parser = Parser(description=__doc__.splitlines()[0])
         parser.add_argument("archive", type=Path, help="the official cifar-10-python.tar.gz")
         parser.add_argument("tar", type=Path, help="written: .tar, .tar.gz, .tar.bz2 or .tar.xz")
         options = parser.parse_args(arguments)
