@@ -34,7 +34,7 @@ FILES = 256
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     cores = usable_cores()
     counts = sorted({1, 2, max(1, cores - 1), cores} & set(range(1, cores + 1)))
     parser.add_argument("--workers", type=int, nargs="+", default=counts)

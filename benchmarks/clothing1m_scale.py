@@ -27,14 +27,13 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_PA
 from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL, Study
 from chainer_jo.reproduction.running.provenance import cpu_name
-from chainer_jo.reproduction.running.run import make_split
 
 STEPS = 200
 NAME = "generated"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=PUBLISHED_COUNTS[clothing1m.NOISY_TRAIN])
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +66,7 @@ def measure(root: Path) -> None:
     # The paper's first step; its network does not matter here.
     network = Network(weights="none")
     experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
-    split = timed("split, labels and prior", lambda: make_split(experiment, data))
+    split = timed("split, labels and prior", lambda: experiment.split(data))
     train, size = split.train, experiment.optimization.batch_size
     arrays = train.images, train.labels, train.true_labels
     texts = sum(map(len, train.images))  # beside the array

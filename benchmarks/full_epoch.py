@@ -77,7 +77,7 @@ def measure(preset: str, data: str, precision: str, epochs: int, threads: int) -
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", choices=PRESETS, default="paper")
     parser.add_argument("--data", default="cifar10", help="as in reproduce/table1.py")
     parser.add_argument("--precision", choices=PRECISIONS, default="mixed")

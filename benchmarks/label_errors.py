@@ -260,7 +260,7 @@ def _ratio(ours: list[dict], theirs: list[dict] | None) -> str:
 
 def flags_of(names: list[str]) -> argparse.ArgumentParser:
     """Flags of a comparison of methods with these names."""
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--features", type=Path, metavar="FILE", help="embeddings of CIFAR-10")
     add("--tasks", nargs="+", default=[], metavar="TASK", help="default: all")

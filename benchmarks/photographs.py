@@ -109,7 +109,7 @@ def measure(spec: str, number: int, mixed: bool) -> dict:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--data", required=True, help="CIFAR-10, as for the scripts in reproduce/")
     add("--numbers", type=int, nargs="+", required=True, help="numbers of images")

@@ -56,7 +56,7 @@ def measure(script: str, flags: list[str]) -> dict:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="digits")
     parser.add_argument("--trials", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)

@@ -175,7 +175,7 @@ def _profile_lines(entry: dict, peaks: dict) -> list[str]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--network", choices=tuple(NETWORKS), default="paper")
     parser.add_argument("--batch", type=int, default=0, help="default: the preset's own")

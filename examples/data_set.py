@@ -2,7 +2,6 @@
 
 import sys
 
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import numpy as np
 import quick  # noqa: F401
 from sklearn.datasets import load_sample_images

@@ -1,11 +1,9 @@
 """Another noise: every class is mistaken for the next one."""
 
-import sys
-
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import quick  # noqa: F401
 
 from chainer_jo.method import noise
+from chainer_jo.method.label_sources import SOURCES, Drawn
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
@@ -27,7 +25,7 @@ def matrix(rate, names):
     return noise.transition_matrix(rate, len(names), next_class(names))
 
 
-noise.MODELS["next"] = noise.NoiseModel("nx", draw, matrix)
+SOURCES["next"] = Drawn("nx", draw, matrix)
 
 
 def table(study):

@@ -1,8 +1,5 @@
 """Another rule for new labels: probabilities sharpened, beside soft and hard ones."""
 
-import sys
-
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import quick  # noqa: F401
 
 from chainer_jo.method.soft_labels import RULES

@@ -4,10 +4,8 @@ Z. Zhang, M. Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural N
 Labels", NeurIPS 2018, eq. 6.
 """
 
-import sys
 from dataclasses import replace
 
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import quick  # noqa: F401  (first: it imports chainer_jo, which mends what Chainer lacks)
 
 # isort: split

@@ -1,9 +1,7 @@
 """All tables and figures on CIFAR-10 or the digits, cheapest first, then the claims."""
 
-import sys
 from functools import partial
 
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import ablations
 import corrected_labels
 import figure1

@@ -1,8 +1,5 @@
 """Every claim of the paper, compared over the finished runs; computes nothing."""
 
-import sys
-
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from all import claims
 
 from chainer_jo.reproduction.commands import main

@@ -12,7 +12,7 @@ from here import compute_here
 from tiny import TINY
 
 from chainer_jo.data import source
-from chainer_jo.method import noise, soft_labels
+from chainer_jo.method.registry import Registry
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments import presets
 from chainer_jo.reproduction.paper import tables
@@ -45,7 +45,7 @@ def run(build, folder, *flags, main=main):
 def in_this_process():
     """Computes runs in this process, with the preset ``tiny``; then forgets what scripts added."""
     with ExitStack() as stack:
-        for registry in (presets.PRESETS, source.DATA_SETS, noise.MODELS, soft_labels.RULES):
+        for registry in (presets.PRESETS, source.DATA_SETS, *Registry.every):
             stack.enter_context(mock.patch.dict(registry))
         compute_here(stack.enter_context(pytest.MonkeyPatch.context()).setattr)
         presets.PRESETS["tiny"] = TINY

@@ -15,10 +15,10 @@ from processes import environment, run
 
 from chainer_jo.data import array_cache, digits, image_folder, tar_members, unpacked_tar
 from chainer_jo.errors import UserError
+from chainer_jo.method import label_sources
 from chainer_jo.relabel import command, correction
 from chainer_jo.relabel.read import feature_table, image_features
 from chainer_jo.relabel.read.labelled_images import read_sets
-from chainer_jo.reproduction.running import starting_labels
 
 PIXELS = image_features.pixels(4)
 
@@ -44,8 +44,9 @@ def relabelled(path):
 
 
 def clustered(path):
-    source = starting_labels.PseudoSource(str(path))
-    source.labels(digits.load(), source.name("digits"), 0, path.parent)
+    given = label_sources.LabelFiles(str(path), results=path.parent)
+    noise = label_sources.Noise("pseudo", features=given.features_of("digits"))
+    noise.source.labels(digits.load(), np.arange(2), noise, 0, given)
 
 
 @pytest.mark.parametrize("path, module, name, read", [
@@ -56,7 +57,7 @@ def clustered(path):
     ("set.tar", image_features, "load_resnet50",
      lambda path: image_features.resnet50(str(path)).load("cpu")),
     ("own/features.npz", feature_table, "read_arrays", relabelled),
-    ("pseudo.npz", starting_labels, "read_features", clustered),
+    ("pseudo.npz", label_sources, "read_features", clustered),
 ])  # fmt: skip
 def test_a_file_exchanged_while_it_is_read(path, module, name, read, tmp_path, cache, monkeypatch):
     """Refused, and not kept under the name of what was there before."""

@@ -2,11 +2,12 @@
 
 import io
 
+import cifar10_jpeg
 import numpy as np
 import pytest
 from PIL import Image, JpegImagePlugin
 
-from chainer_jo.data import cifar10, cifar10_jpeg, image_folder
+from chainer_jo.data import cifar10, image_folder
 from chainer_jo.data.labelled_data import clean_data
 
 NAMES = ("cat", "dog", "frog")

@@ -11,7 +11,6 @@ from tiny import STUDY
 from chainer_jo import files
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import first_step_images
 from chainer_jo.reproduction.tables_and_figures.output import Setting
@@ -25,7 +24,7 @@ def ended(study, root, correct):
     """A store in which the first step has ended with the labels that ``correct`` makes of noisy and
     true ones; figure and training set."""
     store, figure = RunStore(root), build(replace(study, load=digits.load))
-    split = make_split(figure.first_step, digits.load())
+    split = figure.first_step.split(digits.load())
     labels = np.eye(10, dtype=np.float32)[correct(split.train.labels, split.train.true_labels)]
     store.open(figure.first_step)
     store.save_result(figure.first_step, {
@@ -50,7 +49,7 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
     rows = found["images"]
     assert found["complete"] and len(rows) == len(shown) == 20
     assert [row["row"] for row in rows] == sorted({row["row"] for row in rows})
-    full = make_split(STUDY.first_step("symmetric", 0.5, 0), digits.load()).train
+    full = STUDY.first_step("symmetric", 0.5, 0).split(digits.load()).train
     for row, (image, caption, _) in zip(rows, shown, strict=True):
         i = row["row"]
         noisy, true = train.labels[i], train.true_labels[i]

@@ -42,7 +42,7 @@ def test_cifar10_as_jpeg_can_be_named_but_not_loaded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = source.find("cifar10-jpeg")
     assert found.name == "cifar10-jpeg"
-    with pytest.raises(UserError, match="expected its path; python -m"):
+    with pytest.raises(UserError, match="expected its path; make it by tools/cifar10_jpeg.py"):
         found.load()
     (tmp_path / "cifar10-jpeg").mkdir()  # a folder of that name is meant, and has nothing in it
     with pytest.raises(UserError, match="unknown folder"):

@@ -30,7 +30,6 @@ CHECKS = {
     "examples/label_rule.py": "dry run",
     "reproduce/": "help",
     "tools/": "help",
-    "chainer_jo.data.cifar10_jpeg": "help",
     "relabel photos.csv": "listed",
     "make ": "plan",
     "pip ": "listed",

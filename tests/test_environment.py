@@ -1,8 +1,7 @@
-"""What a command finds around it: full disks, permissions, devices, terminals, -OO."""
+"""What a command finds around it: full disks, permissions, devices."""
 
 import contextlib
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -85,31 +84,6 @@ def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_pat
     with contextlib.suppress(ZeroDivisionError):
         files.write(path, lambda file: 1 / 0)
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and path.read_text() == "x"
-
-
-def test_no_program_needs_its_docstring():
-    for folder in ("chainer_jo", "benchmarks", "reproduce", "tools", "examples"):
-        for path in (processes.ROOT / folder).rglob("*.py"):
-            taken = re.search(r"(?<!__doc__ and )__doc__[.\[]", path.read_text(encoding="utf-8"))
-            assert not taken, path
-
-
-def test_scripts_find_the_modules_beside_them_in_safe_path_mode():
-    """`python -P` and PYTHONSAFEPATH leave a script's folder out of the path. One process loads all
-    scripts, each without what another one has imported or added."""
-    folders = [processes.ROOT / name for name in ("reproduce", "tools", "examples")]
-    load = """
-import pathlib, runpy, sys
-path, files = [*sys.path], [*map(pathlib.Path, sys.argv[1:])]
-for file in files:
-    if "__main__" in file.read_text():
-        runpy.run_path(str(file))
-    sys.path[:] = path
-    for other in files:
-        sys.modules.pop(other.stem, None)
-"""
-    files = [path for folder in folders for path in folder.glob("*.py")]
-    processes.run([sys.executable, "-P", "-c", load, *files])
 
 
 @pytest.mark.parametrize("flag", ["DATA", "--true-labels", "--accept", "--features"])

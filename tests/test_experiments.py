@@ -12,10 +12,10 @@ from tiny import STUDY
 from chainer_jo.data import digits
 from chainer_jo.data.labelled_data import LabelledData, as_keys
 from chainer_jo.errors import UserError
-from chainer_jo.method import noise
 from chainer_jo.method.augmentation import mean_image
 from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
+from chainer_jo.method.label_sources import SOURCES, Drawn
 from chainer_jo.reproduction.experiments.experiment import (
     Experiment,
     ImageSelection,
@@ -25,7 +25,7 @@ from chainer_jo.reproduction.experiments.experiment import (
     Optimization,
 )
 from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.reproduction.running.run import Run, Settings, make_split
+from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.scheduler import pending, with_first_steps
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -127,7 +127,7 @@ def test_runs_of_one_trial_share_split_and_noise(study):
         study.first_step("symmetric", 0.5, 3),
         *(study.baseline("cross_entropy", "symmetric", 0.5, trial) for trial in (3, 4)),
     )
-    method, baseline, other = (make_split(experiment, data) for experiment in described)
+    method, baseline, other = (experiment.split(data) for experiment in described)
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
     np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
     assert (method.train.images != other.train.images).any()
@@ -235,12 +235,12 @@ def test_an_unknown_objective_is_refused_when_its_run_begins(tmp_path):
 def test_another_data_set_is_refused(study):
     other = replace(study.baseline("forward", "symmetric", 0.5, 0), data=ImageSelection("other"))
     with pytest.raises(UserError, match="needs 'other'"):
-        make_split(other, digits.load())
+        other.split(digits.load())
 
 
 def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(names))):
-    monkeypatch.setitem(noise.MODELS, "mine", noise.NoiseModel("mn", draw, matrix))
-    return make_split(study.baseline("forward", "mine", 0.3, 0), digits.load())
+    monkeypatch.setitem(SOURCES, "mine", Drawn("mn", draw, matrix))
+    return study.baseline("forward", "mine", 0.3, 0).split(digits.load())
 
 
 @pytest.mark.parametrize(("drawn", "found"), [
@@ -321,12 +321,12 @@ def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
 
 
 def test_noisy_data_are_shrunk_and_taken_by_class_as_others():
-    whole = make_split(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
+    whole = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0).split(digits.load())
     sets = [whole.train, *whole.evaluation_sets.values()]
     data = LabelledData("digits", whole.class_names, *sets)
     preset = replace(DIGITS, shrink=2, train_per_class=5, test_per_class=2)
     experiment = Study(preset, "digits").baseline("cross_entropy", "real", 0, 0)
-    split = make_split(experiment, data)
+    split = experiment.split(data)
     assert [np.bincount(split.train.labels).tolist(), len(split.evaluation_sets["test"])] == [
         [5] * 10, 20,
     ]  # fmt: skip

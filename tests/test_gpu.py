@@ -1,8 +1,10 @@
 """On a GPU: graphs against calls, and runs that change their device."""
 
+import runpy
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import chainer
 import joint_step
@@ -10,6 +12,8 @@ import numpy as np
 import pytest
 import workload
 from engines import ON_GPU, TOLERANCE
+from processes import ROOT
+from script_runs import in_this_process
 from test_graph_training import JOINT, train
 from tiny import STUDY
 
@@ -21,6 +25,7 @@ from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused
 from chainer_jo.method.forward_correction import ForwardCorrection
 from chainer_jo.method.objectives import JointObjective
+from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.run import Run, Settings
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -29,12 +34,21 @@ pytestmark = ON_GPU
 cupy = chainer.backends.cuda.cupy
 #: What `train` ends with.
 TRAINED = "parameters", "velocity", "labels", "probabilities"
+
+
+def example_loss():
+    """The loss of examples/loss.py, which has no kernel of its own."""
+    with in_this_process(), mock.patch.dict(tables.METHODS):
+        return runpy.run_path(str(ROOT / "examples/loss.py"))["GeneralizedCrossEntropy"]()
+
+
 PRIOR, MATRIX = np.full(3, 1 / 3), np.eye(3) * 0.5 + 1 / 6
 OBJECTIVES = {
     "joint": JOINT,
     "cross entropy": partial(JointObjective, PRIOR),
     "forward": partial(ForwardCorrection, MATRIX),
     "cnn-crf": partial(CNNCRF, MATRIX, PRIOR, 1000),
+    "of the example": example_loss,
 }
 
 
@@ -46,7 +60,7 @@ OBJECTIVES = {
     ],
 )
 def test_calls_and_replays_agree_bit_for_bit(tmp_path, objective, precision, times):
-    """Every objective of the tables is captured whole; replayed again it gives the same again."""
+    """Every objective is captured whole; replayed again it gives the same again."""
     options = OBJECTIVES[objective], 4 if times > 1 else 2, "@cupy:0", load(precision)
     called, reports, updater = train(tmp_path / "called", False, *options)
     assert not updater.replays and all(np.isfinite(array).all() for array in called)

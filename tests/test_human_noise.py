@@ -16,10 +16,9 @@ from script_runs import in_this_process, refused, run
 from tiny import STUDY
 
 from chainer_jo.data import cifar10n, digits
+from chainer_jo.method.label_sources import LabelFiles
 from chainer_jo.method.objectives import OBJECTIVES
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import make_split
-from chainer_jo.reproduction.running.starting_labels import human_labels
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 
 DATA = digits.load()
@@ -104,9 +103,12 @@ def test_finished_runs_are_shown_without_the_file(computed, tmp_path, monkeypatc
 def test_training_and_validation_labels_are_noisy(kind, tmp_path, monkeypatch):
     file = publish(monkeypatch, tmp_path / "human.pt")
     assert list(cifar10n.read(file, TRUE)) == ["aggre", "worse", "random1", "random2", "random3"]
-    given, again, other = (human_labels(file, DATA, kind, seed) for seed in (0, 0, 1))
-    experiment = STUDY.baseline("forward", kind, 0.0, 0)
-    split = make_split(experiment, DATA, lambda: given)
+    experiment, files = STUDY.baseline("forward", kind, 0.0, 0), LabelFiles(people=str(file))
+    noise, every = experiment.noise, np.arange(len(TRUE))
+    given, again, other = (
+        noise.source.labels(DATA, every, noise, seed, files) for seed in (0, 0, 1)
+    )
+    split = experiment.split(DATA, files)
     kept = DATA.first("train", STUDY.preset.train_per_class)
     label_of = dict(zip(map(bytes, DATA.train.images[kept]), given[kept], strict=True))
     for part in (split.train, split.evaluation_sets["validation"]):

@@ -4,6 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
@@ -289,11 +292,29 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
 
 
+@pytest.mark.parametrize("dimensions", [3, 20, 300])
+def test_near_duplicates_are_those_of_all_pairs(dimensions):
+    """Copies of half the images, next to none up to the limit apart and beyond it."""
+    rng = np.random.default_rng(dimensions)
+    features = rng.normal(0, 1, (200, dimensions))
+    moved = rng.normal(0, 1, (100, dimensions))
+    moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    near = 0.3 * np.median(np.partition(cdist(features, features), 5)[:, 5])
+    features[100:] = features[:100] + near * np.linspace(0.01, 1, 100)[:, None] * moved
+    distances = cdist(features, features)
+    usual, far = np.median(np.partition(distances, (5, 25))[:, [5, 25]], axis=0)
+    limit = 0.2 * (far if far > 3 * usual else usual)
+    group = connected_components(csr_array(distances < limit))[1]
+    expected = [np.flatnonzero(group == k).tolist() for k in dict.fromkeys(group.tolist())]
+    found = near_duplicates(features.astype(np.float32))
+    assert [g.tolist() for g in found] == [g for g in expected if 2 <= len(g) <= 10]
+    assert 10 < len(found) < 100
+
+
 @pytest.mark.parametrize("images", [2, 10])
 @pytest.mark.parametrize("dimensions", [6, 300])
 def test_copies_of_every_image_are_found(dimensions, images):
-    """In few dimensions by a tree; in many, of noise, any two are near in the leading ones. As many
-    ``images`` are the same, as in a burst of photographs."""
+    """As many ``images`` are the same, as in a burst of photographs."""
     rng = np.random.default_rng(0)
     features = np.tile(rng.normal(0, 1, (1000, dimensions)), (images, 1))
     groups = near_duplicates((features + rng.normal(0, 0.01, features.shape)).astype(np.float32))
@@ -301,15 +322,19 @@ def test_copies_of_every_image_are_found(dimensions, images):
 
 
 @pytest.mark.parametrize("dimensions", [6, 300])
-def test_a_crowd_is_no_group_of_copies_and_has_no_list_of_pairs(dimensions):
-    """Empty frames of a camera, say: their pairs would fill the memory."""
+def test_crowds_have_no_list_of_all_pairs(dimensions):
+    """Empty frames of cameras, say: their pairs would fill the memory. A crowd of more than a
+    twentieth of the images is no group of copies."""
     rng = np.random.default_rng(0)
-    features = rng.normal(0, 1, (1000, dimensions)).astype(np.float32)
-    features[:450] = features[0] + rng.normal(0, 1e-3, (450, dimensions)).astype(np.float32)
-    features[900] = features[800] + np.float32(1e-3)
-    assert [group.tolist() for group in near_duplicates(features)] == [[800, 900]]
-    assert len(_near_pairs(features, 50)) < 450
-    triples = np.repeat(features[600:603], 3, axis=0) + rng.normal(0, 1e-3, (9, dimensions))
+    features = rng.normal(0, 1, (2000, dimensions)).astype(np.float32)
+    for start, size in ((0, 900), (900, 80), (980, 80)):
+        crowd = rng.normal(0, 1e-3, (size, dimensions)).astype(np.float32)
+        features[start : start + size] = features[start] + crowd
+    features[1900] = features[1800] + np.float32(1e-3)
+    groups = [group.tolist() for group in near_duplicates(features)]
+    assert groups == [[*range(900, 980)], [*range(980, 1060)], [1800, 1900]]
+    assert all(len(pairs) < 3 * 1061 for pairs in _near_pairs(features, np.arange(2000)))
+    triples = np.repeat(features[1600:1603], 3, axis=0) + rng.normal(0, 1e-3, (9, dimensions))
     assert near_duplicates(triples.astype(np.float32)) == []
 
 

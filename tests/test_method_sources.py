@@ -12,7 +12,7 @@ import pytest
 from processes import needs_git, run
 
 import chainer_jo
-from chainer_jo.method.noise import NoiseModel
+from chainer_jo.method.label_sources import SOURCES, Drawn
 from chainer_jo.method.objectives import OBJECTIVES
 from chainer_jo.method.soft_labels import RULES
 from chainer_jo.reproduction.running import provenance
@@ -92,11 +92,11 @@ class Labels:
         return 2
 
 def noise():
-    return NoiseModel("mn", rule, partial(rule))
+    return Drawn("mn", rule, partial(rule))
 """
 
 
-@pytest.mark.parametrize("registry", (RULES, OBJECTIVES), ids=lambda each: each.what)
+@pytest.mark.parametrize("registry", (RULES, OBJECTIVES, SOURCES), ids=lambda each: each.what)
 @pytest.mark.parametrize("entry", (
     "rule", "partial(rule)", "lru_cache(rule)", "wrapped(rule)", "Mine()", "Labels()", "Labels",
     "noise()",
@@ -106,7 +106,7 @@ def test_the_file_of_every_kind_of_entry_counts(tmp_path, monkeypatch, entry, re
 
     def digest_with(source):
         path.write_text(source)
-        space = {"NoiseModel": NoiseModel}
+        space = {"Drawn": Drawn}
         exec(compile(source, str(path), "exec"), space)
         monkeypatch.setitem(registry, "mine", eval(entry, space))
         return provenance.sources_digest(), provenance.code()

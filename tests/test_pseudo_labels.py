@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import chainer
 import numpy as np
@@ -9,11 +10,11 @@ from chainer_jo.data import digits
 from chainer_jo.data.labelled_data import clean_data
 from chainer_jo.errors import UserError
 from chainer_jo.method import resnet50_features
+from chainer_jo.method.label_sources import LabelFiles
 from chainer_jo.method.pseudo_labels import name_clusters, pseudo_labels, read_features
 from chainer_jo.method.resnet50 import VARIANTS, ResNet50
 from chainer_jo.method.resnet50_features import pool5_features, prepare
 from chainer_jo.reproduction.experiments.presets import DIGITS, Study
-from chainer_jo.reproduction.running.starting_labels import PseudoSource
 from chainer_jo.reproduction.running.store import RunStore
 
 
@@ -144,16 +145,22 @@ def test_a_cache_in_the_way_grey_images_and_missing_weights_are_refused(weights,
             pool5_features(images, file, size=32)
 
 
-def run_with(source, data="cifar10"):
+def run_with(given, data="cifar10"):
     """A run on pseudo labels of these features."""
-    study = Study(DIGITS, data, features=source.name(data))
+    study = Study(DIGITS, data, features=given.features_of(data))
     return study.baseline("cross_entropy", "pseudo", 0.0, 0)
+
+
+def labels_of(given, data, noise, results, seed=0):
+    """Pseudo labels of all training images."""
+    given, every = replace(given, results=results), np.arange(len(data.train))
+    return noise.source.labels(data, every, noise, seed, given)
 
 
 def features_in(path, values):
     path.parent.mkdir(exist_ok=True)
     np.savez(path, features=values)
-    return PseudoSource(features=str(path))
+    return LabelFiles(features=str(path))
 
 
 def test_files_of_features_or_weights_of_other_content_are_other_runs(tmp_path):
@@ -163,27 +170,27 @@ def test_files_of_features_or_weights_of_other_content_are_other_runs(tmp_path):
     runs = [run_with(good), run_with(bad)]
     assert runs[0].id != runs[1].id
     right = [
-        np.mean(source.labels(data_set(true), run.noise.features, 0, tmp_path / "results") == true)
-        for source, run in zip((good, bad), runs, strict=True)
+        np.mean(labels_of(given, data_set(true), run.noise, tmp_path / "results") == true)
+        for given, run in zip((good, bad), runs, strict=True)
     ]
     assert right[0] == 1 and right[1] < 0.6
-    of_weights = [run_with(PseudoSource(weights=source.features)) for source in (good, bad)]
+    of_weights = [run_with(LabelFiles(weights=given.features)) for given in (good, bad)]
     assert of_weights[0].id != of_weights[1].id
     assert of_weights[0].noise.features.startswith("resnet50-features-")
 
 
 def test_labels_are_clustered_once(tmp_path):
     true = [0, 1, 2, 3] * 5
-    source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
-    name = source.name("cifar10")
+    given = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
+    noise = run_with(given).noise
     features_in(tmp_path / "a" / "features.npz", blobs(true, 3.0))  # written again meanwhile
-    with pytest.raises(UserError, match=f"expected {name}.*written again"):
-        source.labels(data_set(true), name, 0, tmp_path / "results")
+    with pytest.raises(UserError, match=f"expected {noise.features}.*written again"):
+        labels_of(given, data_set(true), noise, tmp_path / "results")
     assert not (tmp_path / "results").exists()
     features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
-    first = source.labels(data_set(true), name, 0, tmp_path / "results")
+    first = labels_of(given, data_set(true), noise, tmp_path / "results")
     (tmp_path / "a" / "features.npz").unlink()
-    again = source.labels(data_set(true), name, 0, tmp_path / "results")
+    again = labels_of(given, data_set(true), noise, tmp_path / "results")
     np.testing.assert_array_equal(first, again)
     (kept,) = (tmp_path / "results" / "pseudo_labels").iterdir()
     whole = kept.read_bytes()
@@ -193,7 +200,7 @@ def test_labels_are_clustered_once(tmp_path):
             rf"-{seed}.npz: damaged .*{why}.*; expected it as written; remove it, the features are"
         )
         with pytest.raises(UserError, match=said):
-            source.labels(data_set(data), name, seed, tmp_path / "results")
+            labels_of(given, data_set(data), noise, tmp_path / "results", seed)
 
     kept.write_bytes(whole[:200])
     refused("")
@@ -206,11 +213,11 @@ def test_labels_are_clustered_once(tmp_path):
 def test_fresh_runs_cluster_afresh(tmp_path):
     """Other code may give other clusters. Digits are clustered by their pixels."""
     with pytest.raises(UserError, match="--resnet50-weights FILE.*--features FILE.npz"):
-        run_with(PseudoSource())
-    run, data = run_with(PseudoSource(), "digits"), digits.load()
+        run_with(LabelFiles())
+    run, data = run_with(LabelFiles(), "digits"), digits.load()
     assert run.id == "cross-entropy-pl-s0-b49dc7635b", "without a file a run keeps its id"
     kept = tmp_path / "pseudo_labels" / f"{run.noise.features}-{run.seed}.npz"
-    labels = PseudoSource().labels(data, run.noise.features, run.seed, tmp_path)
+    labels = labels_of(LabelFiles(), data, run.noise, tmp_path)
     assert kept.exists() and 0.6 < np.mean(labels == data.train.labels) < 0.95
     RunStore(tmp_path).delete(run)
     assert not kept.exists()

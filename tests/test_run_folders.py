@@ -4,6 +4,7 @@ and removes its own files only."""
 import contextlib
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tiny import STUDY, record
@@ -11,13 +12,16 @@ from tiny import STUDY, record
 from chainer_jo import files
 from chainer_jo.data import array_cache
 from chainer_jo.engine.cuda import cudnn_choices
+from chainer_jo.engine.cuda.cudnn_choices import NAME
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.show import report
 from chainer_jo.reproduction.experiments.experiment import Noise
 from chainer_jo.reproduction.running.scheduler import remove_temporaries
 from chainer_jo.reproduction.running.store import RunStore
 
-RUN = STUDY.baseline("forward", "symmetric", 0.3, 0)
+RUN = replace(
+    STUDY.baseline("forward", "symmetric", 0.3, 0), noise=Noise("pseudo", features="pixels")
+)
 NOTES = ("notes.txt", "photo.png", "snapshot-of-mine", "draft.tmp", "labels.csv")
 WRITTEN = ("log.json", "labels.npz", "model.npz", "snapshot.npz", "model.npz0123abcd.tmp")
 
@@ -50,65 +54,49 @@ def test_only_checkpoints_and_temporary_files_of_a_finished_run_are_removed(stor
     assert names(store) == before - {"snapshot.npz", "model.npz0123abcd.tmp"} | {"lock"}
 
 
-def test_nothing_is_written_or_removed_where_the_link_of_a_run_leads(store, tmp_path):
-    outside = tmp_path / "outside"
-    shutil.move(store.folder(RUN), outside)
-    store.folder(RUN).symlink_to(outside)
-    before = names(store)
-    remove_temporaries([RUN], store)
-    with pytest.raises(UserError, match="a link, expected a folder"):
-        store.delete(RUN)
-    with pytest.raises(UserError, match="a link, expected a folder"), store.lock(RUN):
+def use_lock(context):
+    with context:
         pass
-    assert names(store) == before and store.result(RUN)["state"] == "finished"
 
 
-def test_files_behind_links_to_logs_and_pseudo_labels_stay(store, tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    run = replace(RUN, noise=Noise("pseudo", features="pixels"))
-    kept = [outside / "log.json", outside / "pixels-0.npz"]
-    for path in kept:
-        path.write_text("mine")
-    log = store.open(run) / "log.json"
-    log.symlink_to(kept[0])
-    (store.root / "pseudo_labels").symlink_to(outside)
-    store.delete(run)
-    assert not log.is_symlink() and [path.read_text() for path in kept] == ["mine", "mine"]
+RUN_LINK, LOCK_LINK = "a link, expected a folder", "symbolic links"
+#: Path, what uses it, and the words that refuse a link in its place.
+LINKS = [
+    (f"runs/{RUN.id}", lambda store: store.delete(RUN), RUN_LINK),
+    (f"runs/{RUN.id}", lambda store: use_lock(store.lock(RUN)), RUN_LINK),
+    (f"runs/{RUN.id}", lambda store: remove_temporaries([RUN], store), None),
+    (f"runs/{RUN.id}/log.json", lambda store: store.delete(RUN), None),
+    ("pseudo_labels", lambda store: store.delete(RUN), None),
+    ("report-pictures", lambda store: report._remove_sheets(store.root / "report-pictures"),
+     f"report-pictures: {RUN_LINK}"),
+    (f"runs/{RUN.id}/lock", lambda store: use_lock(store.lock(RUN)), LOCK_LINK),
+    ("cudnn/lock", lambda store: use_lock(cudnn_choices._locked(store.root / NAME)), LOCK_LINK),
+    ("a.lock", lambda store: array_cache.cached_folder("a", Path.touch, Path.stat), LOCK_LINK),
+]  # fmt: skip
 
 
-@contextlib.contextmanager
-def cache_lock(root):
-    array_cache.cached_folder("some", lambda folder: None, lambda folder: folder.stat())
-    yield
+@pytest.mark.parametrize("path, use, words", LINKS)
+def test_files_behind_a_link_stay(path, use, words, store, tmp_path, monkeypatch):
+    monkeypatch.setattr(array_cache, "cache", lambda: store.root)
+    path, outside = store.root / path, tmp_path / "mine"
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():
+        shutil.move(path, outside)
+    elif path.suffix or path.name == "lock":
+        outside.write_text("years of work")
+    else:
+        outside.mkdir()
+        for name in (f"pixels-{RUN.seed}.npz", "2019.jpeg"):
+            (outside / name).write_text("mine")
+    path.symlink_to(outside)
+    before = {p: p.is_file() and p.read_bytes() for p in (outside, *outside.rglob("*"))}
+    with pytest.raises(UserError, match=words) if words else contextlib.nullcontext():
+        use(store)
+    assert {p: p.is_file() and p.read_bytes() for p in (outside, *outside.rglob("*"))} == before
 
 
-@pytest.mark.parametrize("path, lock", [
-    (f"runs/{RUN.id}/lock", lambda root: RunStore(root).lock(RUN)),
-    ("cudnn/lock", lambda root: cudnn_choices._locked(root / "cudnn" / "plans.json")),
-    ("cache/some.lock", cache_lock),
-])  # fmt: skip
-def test_a_lock_that_is_a_link_is_refused_and_leaves_the_file(path, lock, tmp_path, monkeypatch):
-    monkeypatch.setattr(array_cache, "cache", lambda: tmp_path / "cache")
-    thesis, path = tmp_path / "thesis.tex", tmp_path / path
-    thesis.write_text("years of work")
-    path.parent.mkdir(parents=True)
-    path.symlink_to(thesis)
-    with pytest.raises(UserError, match="symbolic links"), lock(tmp_path):
-        pass
-    assert thesis.read_text() == "years of work"
-    path.unlink()
-    path.write_text("also kept")
-    with lock(tmp_path):
-        pass
-    assert path.read_text() == "also kept"
-
-
-def test_pictures_behind_a_link_in_the_place_of_a_reports_stay(tmp_path):
-    photos, link = tmp_path / "photos", tmp_path / "report-pictures"
-    photos.mkdir()
-    (photos / "2019.jpeg").write_text("mine")
-    link.symlink_to(photos)
-    with pytest.raises(UserError, match="report-pictures: a link, expected a folder"):
-        report._remove_sheets(link)
-    assert (photos / "2019.jpeg").read_text() == "mine"
+def test_what_a_lock_file_has_in_it_stays(store):
+    path = store.folder(RUN) / "lock"
+    path.write_text("kept")
+    use_lock(store.lock(RUN))
+    assert path.read_text() == "kept"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from committed import Reference
 
-from chainer_jo.method.noisy_split import HUMAN
 from chainer_jo.reproduction.running.store import read_packed
 
 CROSS_ENTROPY, JOINT = "cross_entropy", "joint"
@@ -96,7 +95,7 @@ def labels_of_people(found: Sequence[Reference]) -> str:
         runs = read_packed(r.results)
         for run in runs.values():
             first = run["experiment"].get("first_step")
-            if first and first["noise"]["kind"] in HUMAN and run["result"]["state"] == "finished":
+            if first and first["noise"].get("label_file") and run["result"]["state"] == "finished":
                 (labels,) = (
                     each["result"] for each in runs.values() if each["experiment"] == first
                 )

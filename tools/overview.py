@@ -1,9 +1,7 @@
 """Writes results/README.md, and regions of README.md, from results."""
 
-import sys
 from pathlib import Path
 
-sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from committed import references
 from first_page import labels_of_people, learning_rate, result
 from readme_regions import claims, fill, not_run, wrapped

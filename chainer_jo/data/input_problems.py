@@ -47,4 +47,4 @@ class Problems:
 def unusable(numbers: np.ndarray) -> np.ndarray:
     """Rows of (rows, columns) with numbers beyond `LARGEST` or not finite. The sum of squares of a
     billion usable numbers is finite in float32."""
-    return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))
+    return np.flatnonzero(~((numbers >= -LARGEST) & (numbers <= LARGEST)).all(axis=1))

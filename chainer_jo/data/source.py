@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from chainer_jo import files
-from chainer_jo.data import cifar10, cifar10_jpeg, clothing1m, digits, image_folder
+from chainer_jo.data import cifar10, clothing1m, digits, image_folder
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
@@ -19,6 +19,7 @@ DATA_SETS: dict[str, Callable[[], LabelledData]] = {
     digits.NAME: digits.load,
     cifar10.NAME: cifar10.load,
 }
+CIFAR10_JPEG = "cifar10-jpeg"
 TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
 
 
@@ -41,8 +42,8 @@ def find(spec: str) -> Source:
     if spec in DATA_SETS:
         return Source(spec, DATA_SETS[spec])
     path = files.expanded(spec)
-    if spec == cifar10_jpeg.NAME and not path.exists():
-        return Source(spec, cifar10_jpeg.load)
+    if spec == CIFAR10_JPEG and not path.exists():
+        return Source(spec, _cannot_download)
     try:
         return _in_folder(path) if path.is_dir() else _in_archive(path)
     except OSError as error:
@@ -55,6 +56,13 @@ def _expected() -> str:
     return (
         f"{', '.join(map(repr, DATA_SETS))}, or a path to the official CIFAR-10 python archive, "
         "its unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
+    )
+
+
+def _cannot_download() -> LabelledData:
+    raise UserError(
+        f"data {CIFAR10_JPEG!r}: expected its path; make it by tools/cifar10_jpeg.py from the "
+        "official archive"
     )
 
 

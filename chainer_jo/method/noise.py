@@ -1,18 +1,17 @@
 """Symmetric (eq. 13) and asymmetric label noise (Section 5.1), and transition matrices T.
 
-A change draws other labels, and so changes every number; another noise is an entry of `MODELS`.
+A change draws other labels, and so changes every number; another noise is an entry of
+`label_sources.SOURCES`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from chainer_jo.errors import Limits, UserError
-from chainer_jo.method.registry import Registry
 
 #: Noise rates r.
 RATES = Limits(float, 0, 1)
@@ -112,38 +111,6 @@ def by_class(labels: np.ndarray, matrix: np.ndarray, rng: np.random.Generator) -
     """Noisy labels, int32 (n,), each drawn from its true class's row of T (c, c)."""
     thresholds = rng.random((len(labels), 1))
     return (matrix.cumsum(axis=1)[labels, :-1] < thresholds).sum(axis=1).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class NoiseModel:
-    """Label noise at a rate r in [0, 1].
-
-    Parameters
-    ----------
-    short : abbreviation in names of runs: ``sn`` as in ``sn30``.
-    draw : (true labels (n,) int32, r, class names, generator) to noisy labels (n,) int32.
-    matrix : (r, class names) to T float64 (c, c), T_ij = p(noisy j | true i), for forward
-        correction and CNN-CRF.
-    """
-
-    short: str
-    draw: Callable[[np.ndarray, float, Sequence[str], np.random.Generator], np.ndarray]
-    matrix: Callable[[float, Sequence[str]], np.ndarray]
-
-
-MODELS: Registry[NoiseModel] = Registry("noise")
-MODELS |= {
-    "symmetric": NoiseModel(
-        "sn",
-        lambda labels, rate, names, rng: symmetric(labels, rate, len(names), rng),
-        lambda rate, names: transition_matrix(rate, len(names)),
-    ),
-    "asymmetric": NoiseModel(
-        "an",
-        lambda labels, rate, names, rng: asymmetric(labels, rate, transitions_of(names), rng),
-        lambda rate, names: transition_matrix(rate, len(names), transitions_of(names)),
-    ),
-}
 
 
 def _count(rate: float, n: int) -> int:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from chainer_jo import seeds
-from chainer_jo.data import cifar10n
 from chainer_jo.data.decoding import decode
 from chainer_jo.data.labelled_data import Labelled, LabelledData, check_labels, described
 from chainer_jo.errors import UserError
-from chainer_jo.method import augmentation, noise
+from chainer_jo.method import augmentation
 from chainer_jo.method.accuracy import accuracy
+from chainer_jo.method.label_sources import LabelFiles, Noise
 
 #: Number of images on disk that the mean colour is estimated from.
 MEAN_COLOUR_IMAGES = 500
 #: Fraction of the training images that is held out for validation (Section 5.1).
 VALIDATION_FRACTION = 0.1
-#: Noise of a label set that people gave (CIFAR-10N), and noise drawn by class with its T.
-HUMAN = tuple(f"{origin}-{name}" for origin in ("human", "drawn") for name in cifar10n.LABEL_SETS)
-#: Kinds of noise that are not injected into true labels; injected ones are in `noise.MODELS`.
-NOISE_KINDS = ("none", "pseudo", "real", *HUMAN)
 
 
 @dataclass(frozen=True)
@@ -51,46 +46,16 @@ class ImageSelection:
         return self.resize, self.crop
 
 
-@dataclass(frozen=True)
-class Noise:
-    """Label noise: kind and rate r; for pseudo labels (PL-CIFAR) the features that were clustered,
-    for labels of people (CIFAR-10N) the digest of their file.
-
-    The kind ``real`` is the noise of labels that come with the images (Clothing1M).
-    """
-
-    kind: str = "none"
-    rate: float = 0.0
-    features: str | None = None
-    label_file: str | None = None
-
-    def __post_init__(self) -> None:
-        kinds = (*NOISE_KINDS, *noise.MODELS)
-        if self.kind not in kinds:
-            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(kinds)}")
-        noise.RATES.check("noise rate", self.rate)
-        if self.rate == 0 and self.kind in noise.MODELS:
-            object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
-
-    @property
-    def short(self) -> str:
-        """Abbreviation in names of runs: ``sn30``, ``pl``, ``real``, ``clean``, ``human-worse``."""
-        names = {kind: kind for kind in NOISE_KINDS} | {"none": "clean", "pseudo": "pl"}
-        name = names.get(self.kind) or noise.MODELS[self.kind].short
-        return name + (f"{100 * self.rate:g}" if self.rate else "")
-
-
 class NoisySplit:
     """Training, validation and test images of one run, their noisy labels, and the prior p.
 
     Parameters
     ----------
     selection : images to use.
-    label_noise : noise to inject.
+    noise : noise of the labels.
     seed : seed of the trial, for split and noise.
-    data : clean, to be split and made noisy, or, for ``real`` noise, with noisy labels.
-    given_labels : returns labels (N,) of all training images of the data set: pseudo labels
-        (PL-CIFAR), or ``HUMAN`` ones, which the validation images have as well.
+    data : clean, to be split and made noisy, or with noisy labels.
+    given : files that labels come from; None: no files.
 
     Attributes
     ----------
@@ -108,29 +73,45 @@ class NoisySplit:
     def __init__(
         self,
         selection: ImageSelection,
-        label_noise: Noise,
+        noise: Noise,
         seed: int,
         data: LabelledData,
-        given_labels: Callable[[], np.ndarray] | None = None,
+        given: LabelFiles | None = None,
     ) -> None:
         if data.name != selection.name:
             raise UserError(f"data set {data.name!r}: this run needs {selection.name!r}")
         self.selection = selection
-        self.label_noise = label_noise
+        self.noise = noise
         used = as_used(data, selection)
         self.fingerprint = used.fingerprint()
-        given, wanted = None, label_noise.kind in ("pseudo", *HUMAN)
-        if given_labels and wanted and data.is_clean:
-            given = given_labels()[data.first("train", selection.train_per_class)]
-        sets = _split_with_noise(used, label_noise, seed, given) if used.is_clean else used
+        sets = self._with_noise(used, data, seed, given or LabelFiles()) if used.is_clean else used
         self.class_names = sets.class_names
         self.num_classes = sets.num_classes
         self.root = sets.root
         self.evaluation_sets = sets.sets
         self.train = self.evaluation_sets.pop("train")
         uniform = np.full(self.num_classes, 1 / self.num_classes, np.float32)  # Section 5.2
-        self.prior = _frequencies(sets) if label_noise.kind == "real" else uniform
+        self.prior = _frequencies(sets) if noise.source.with_images else uniform
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
+
+    def _with_noise(
+        self, used: LabelledData, data: LabelledData, seed: int, given: LabelFiles
+    ) -> LabelledData:
+        """Training, validation and test images of the ones ``used`` of ``data``; training images
+        with noisy labels, the others with true ones or as the source says."""
+        noise, true = self.noise, used.train.labels
+        rows = np.arange(len(data.train))[data.first("train", self.selection.train_per_class)]
+
+        def labelled(part: np.ndarray, noisy: bool) -> Labelled:
+            labels = true[part]
+            if noisy:
+                labels = noise.source.labels(data, rows[part], noise, seed, given)
+                check_labels(f"noise {noise.kind!r}", labels, len(part), data.num_classes)
+            return Labelled(used.train.images[part], labels, true[part])
+
+        train, held_out = split(true, data.num_classes, seeds.generator(seed, "split"))
+        validation = labelled(held_out, noise.source.noisy_validation)
+        return replace(used, train=labelled(train, True), validation=validation)
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -144,16 +125,12 @@ class NoisySplit:
 
     @property
     def transition_matrix(self) -> np.ndarray:
-        """True T (c, c) of the injected noise, T_ij = p(noisy j | true i); of ``HUMAN`` noise the
-        frequencies among the training images."""
-        kind, rate = self.label_noise.kind, self.label_noise.rate
-        if kind in HUMAN:
-            train = self.train
-            return noise.observed_matrix(train.true_labels, train.labels, self.num_classes)
-        model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
-        matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
+        """True T (c, c) of the noise, T_ij = p(noisy j | true i)."""
+        noise, shape = self.noise, (self.num_classes,) * 2
+        matrix = noise.source.transition(noise, self.train, self.class_names)
         if getattr(matrix, "shape", None) != shape:
-            raise UserError(f"noise {kind!r}: T is {described(matrix)}, expected float64 {shape}")
+            found = described(matrix)
+            raise UserError(f"noise {noise.kind!r}: T is {found}, expected float64 {shape}")
         return matrix
 
 
@@ -161,31 +138,6 @@ def as_used(data: LabelledData, selection: ImageSelection) -> LabelledData:
     """The images that a run uses: the first of every class, shrunk."""
     data = data.subset(selection.train_per_class, selection.test_per_class)
     return data.shrunk(selection.shrink) if selection.shrink else data
-
-
-def _split_with_noise(
-    data: LabelledData, label_noise: Noise, seed: int, given: np.ndarray | None
-) -> LabelledData:
-    """Training images with noisy labels, and validation and test images with true ones; validation
-    images with noisy ones under ``HUMAN`` noise."""
-    images, labels = data.train.images, data.train.labels
-    rng = seeds.generator(seed, "split")
-    train, validation = split(labels, data.num_classes, rng)
-    kind, noisy, held_out = label_noise.kind, labels[train], labels[validation]
-    if kind in noise.MODELS:
-        rng = seeds.generator(seed, "noise")
-        noisy = noise.MODELS[kind].draw(noisy, label_noise.rate, data.class_names, rng)
-        check_labels(f"noise {kind!r}", noisy, len(train), data.num_classes)
-    elif kind in ("pseudo", *HUMAN):
-        if given is None:
-            raise ValueError(f"noise {kind!r}: no labels, expected a function that gives them")
-        noisy = given[train]
-        held_out = given[validation] if kind in HUMAN else held_out
-    return replace(
-        data,
-        train=Labelled(images[train], noisy, labels[train]),
-        validation=Labelled(images[validation], held_out, labels[validation]),
-    )
 
 
 def _frequencies(data: LabelledData) -> np.ndarray:

@@ -114,7 +114,7 @@ def _without(table: Any, column: Any) -> Any:
 
 
 def matrix(name: str, values: Any) -> np.ndarray:
-    """Numbers (rows, columns) float64, finite in float32."""
+    """Numbers (rows, columns) float64, or float32 as they are; finite in float32."""
     array, columns, kind = _array(name, values), column_names(values), type(values).__name__
     if array.dtype.kind in "cmM" or array.ndim != 2 or 0 in array.shape:
         actual = f"{array.dtype} {array.shape} of a {kind}"
@@ -122,7 +122,7 @@ def matrix(name: str, values: Any) -> np.ndarray:
     if columns is not None and columns.shape != array.shape[1:]:
         raise UserError(f"{name}: columns of a {kind} have no names, expected a DataFrame or array")
     try:
-        numbers = np.asarray(array, np.float64)
+        numbers = np.asarray(array, np.float32 if array.dtype == np.float32 else np.float64)
     except (TypeError, ValueError):
         numbers = np.vectorize(_or_nan, [np.float64])(array)
     if len(bad := unusable(numbers)):

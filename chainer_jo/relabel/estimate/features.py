@@ -29,8 +29,15 @@ from chainer_jo.method.preact_resnet import BatchNormReLU
 HIDDEN = 32
 #: Rows at most on which the two scalings are compared.
 MAX_ROWS = 500
+#: Rows of features that are copied at a time.
+ROWS_AT_A_TIME = 10_000
 #: Ridge penalties, as parts of the kernel's trace.
 PENALTIES = 0.01, 0.03, 0.1, 0.3
+
+
+def parts(n: int) -> list[slice]:
+    """Slices of n rows, `ROWS_AT_A_TIME` or fewer each."""
+    return [slice(i, i + ROWS_AT_A_TIME) for i in range(0, n, ROWS_AT_A_TIME)]
 
 
 class FeatureInput(Images):
@@ -44,7 +51,9 @@ class FeatureInput(Images):
     """
 
     def __init__(self, features: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
-        self.values = ((features.astype(mean.dtype, copy=False) - mean) / scale).astype(np.float32)
+        self.values: np.ndarray = np.empty(features.shape, np.float32)
+        for part in parts(len(features)):
+            self.values[part] = (features[part].astype(mean.dtype, copy=False) - mean) / scale
         self.rows = np.arange(len(features))
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
@@ -78,14 +87,15 @@ def scaling_of(features: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.
     """Mean (d,) and scale of finite features (n, d), of their dtype. The scale is the one by which
     other rows predict the given labels, int (n,), better: the root mean square of all deviations,
     (), or the standard deviation of each column, (d,), infinite for a constant column."""
-    mean = features.mean(axis=0, dtype=np.float64)
-    deviations = features - mean
-    own = np.hypot.reduce(deviations, axis=0) / np.sqrt(len(features))  # of any magnitude
+    mean, own = features.mean(axis=0, dtype=np.float64), np.zeros((1, features.shape[1]))
+    for part in parts(len(features)):  # hypot: of any magnitude
+        own = np.hypot.reduce(np.vstack([own, features[part] - mean]), axis=0, keepdims=True)
+    own = own[0] / np.sqrt(len(features))
     own[np.ptp(features, axis=0) == 0] = 0
     one = np.float64(np.hypot.reduce(own) / np.sqrt(len(own)) or 1.0)
     own[own == 0] = np.inf
     rows = np.random.default_rng(0).permutation(len(features))[:MAX_ROWS]
-    x, y = deviations[rows], given[rows, None] == np.unique(given[rows])
+    x, y = features[rows] - mean, given[rows, None] == np.unique(given[rows])
     scale = min((one, own), key=lambda scale: left_out_error(x / scale, y))
     return mean.astype(features.dtype), scale.astype(features.dtype)
 

@@ -18,12 +18,11 @@ from functools import cached_property, partial
 from chainer_jo import files
 from chainer_jo.child_processes import Processes
 from chainer_jo.command_line import print_safely, resume_hint, start
-from chainer_jo.data import cifar10n
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.dry_run import run_lines, script_lines
-from chainer_jo.reproduction.commands.script_flags import ImageSource, parse
+from chainer_jo.reproduction.commands.script_flags import Family, parse
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
@@ -91,17 +90,17 @@ def main(
     description: str,
     argv: list[str] | None = None,
     *,
-    images: ImageSource,
+    family: Family,
 ) -> None:
     """Entry point of a script; see `command_line.start`."""
     builds = builds if isinstance(builds, Sequence) else [builds]
-    start(partial(parse, description, argv, images), partial(work, builds, images))
+    start(partial(parse, description, argv, family), partial(work, builds, family))
 
 
-def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource) -> Script:
+def make_script(flags: argparse.Namespace, builds: Sequence[Build], family: Family) -> Script:
     """The script that the flags ask for. Raises UserError for files and noise rates that do not
     fit."""
-    study = images.study(flags)
+    study, own_settings = family.resolve(flags)
     store = RunStore(flags.results / study.folder)
     if not (flags.runs or flags.weights or getattr(flags, "features", None)):
         # To show finished runs with pseudo labels does not take the file of their features.
@@ -115,7 +114,7 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
         engine=flags.engine,
         graph=flags.graph,
         deadline=flags.deadline,
-        **images.settings(flags),
+        **own_settings,
     )
     ordered = (e for output in outputs for e in longest_first(output.experiments))
     experiments = list(dict.fromkeys(ordered))
@@ -147,9 +146,9 @@ def _seconds_per_epoch(study: Study) -> float | None:
     return preset.seconds_per_iteration * (preset.train_images / preset.batch_size)
 
 
-def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace) -> None:
+def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> None:
     """Plans, or computes and writes."""
-    script = make_script(flags, builds, images)
+    script = make_script(flags, builds, family)
     flags, store, experiments = script.flags, script.store, script.experiments
     left = script.left()
     if left and flags.runs:
@@ -259,7 +258,7 @@ def _bind_data(script: Script) -> LabelledData:
 def _run(script: Script, left: Left) -> bool:
     """Computes the runs to do; returns False if the time was up first."""
     if not left:
-        if any(e.noise.kind == "real" for e in script.experiments):
+        if any(e.noise.source.with_images for e in script.experiments):
             _bind_data(script)  # real ones are loaded by now; others may not be here
         return True
     settings, precision = script.settings, next(iter(left)).precision
@@ -270,10 +269,8 @@ def _run(script: Script, left: Left) -> bool:
 
             executor.submit(warm_up, settings, precision)  # while the data are loaded
         data = _bind_data(script)
-        if data.is_clean and any(e.noise.kind == "pseudo" for e in left):
-            settings.pseudo.check(data)
-        if any(e.noise.label_file for e in left):
-            cifar10n.read(settings.human or "(no file)", data.train.true_labels)
+        for noise in {e.noise for e in left if data.is_clean}:
+            noise.source.check(data, settings.label_files)
         with closing(Status(left)) as status:
             return scheduler.compute(script.experiments, work, executor, places, status.show)
 

@@ -1,5 +1,5 @@
-"""Command line of the scripts: flags are parsed, checked, and resolved if they are ``auto``; image
-sources, in memory or Clothing1M on disk."""
+"""Command line of the scripts: flags are parsed, checked, and resolved if they are ``auto``; the
+families of scripts, on images in memory or on Clothing1M."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from chainer_jo.data.source import find
 from chainer_jo.devices import resolve_device, usable_cores
 from chainer_jo.engine.interface import ENGINES
 from chainer_jo.errors import Limits, UserError
+from chainer_jo.method.label_sources import LabelFiles
 from chainer_jo.reproduction.experiments.clothing1m_presets import (
     CLOTHING1M_PRESETS,
     CLOTHING1M_STANDIN,
@@ -28,13 +29,12 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import (
 )
 from chainer_jo.reproduction.experiments.experiment import PRECISIONS
 from chainer_jo.reproduction.experiments.presets import PRESETS, Study, pretrained
-from chainer_jo.reproduction.running.starting_labels import PseudoSource
 
 #: Default of --jobs on a GPU, until a GPU has measured several runs (docs/gpu.md).
 JOBS_ON_A_GPU = 1
 
 
-def parse(description: str, argv: list[str] | None, images: ImageSource) -> argparse.Namespace:
+def parse(description: str, argv: list[str] | None, family: Family) -> argparse.Namespace:
     """Parses the command line into one field per flag, with defaults and ``auto`` resolved.
 
     ``preset`` is a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a
@@ -45,9 +45,9 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     """
     parser = Parser(description=description, allow_abbrev=False)
     add = parser.add_argument
-    presets = f"{', '.join(images.presets)}; default: paper with a CUDA GPU, else digits"
+    presets = f"{', '.join(family.presets)}; default: paper with a CUDA GPU, else digits"
     add("--preset", default="auto", help=presets)
-    add("--data", help=f"{images.data_help}; default: the preset's")
+    add("--data", help=f"{family.data_help}; default: the preset's")
     add("--trials", type=Limits(int, 1), help="trials of every cell; default: the preset's")
     add("--device", default="auto", help="cpu, cuda or cuda:N; default: cuda if available")
     jobs = f"parallel runs; default: one per core on a CPU, {JOBS_ON_A_GPU} on a GPU"
@@ -77,7 +77,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         dest="weights",
         type=os.path.abspath,
         metavar="FILE",
-        help=f"ImageNet weights of ResNet-50 (npz or safetensors), {images.weights_help}",
+        help=f"ImageNet weights of ResNet-50 (npz or safetensors), {family.weights_help}",
     )
     add("--dry-run", action="store_true", help="list runs with state and estimated time only")
     no_runs = "write outputs from finished runs only; compute nothing"
@@ -86,13 +86,13 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     add("--fresh", action="store_true", help=fresh)
     cluster = "Dask scheduler (address or file) whose workers run; all machines share --results"
     add("--cluster", metavar="ADDRESS", help=cluster)
-    images.add_flags(add)
+    family.add_flags(add)
     flags = parser.parse_args(argv)
-    _check(flags, images)
+    _check(flags, family)
     return flags
 
 
-def _check(flags: argparse.Namespace, images: ImageSource) -> None:
+def _check(flags: argparse.Namespace, family: Family) -> None:
     if flags.cluster and (flags.jobs or flags.threads) and not flags.dry_run:
         raise UserError(
             f"--jobs or --threads with --cluster {flags.cluster}: remove them; each worker has one "
@@ -106,9 +106,9 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     name = flags.preset
     if name == "auto":
         name = "digits" if flags.device == "cpu" else "paper"
-    if name not in images.presets:
-        raise UserError(f"--preset {name}: expected auto, {', '.join(images.presets)}")
-    flags.preset = images.presets[name]
+    if name not in family.presets:
+        raise UserError(f"--preset {name}: expected auto, {', '.join(family.presets)}")
+    flags.preset = family.presets[name]
     _share_cores(flags)
     flags.data = flags.data or flags.preset.default_data
     if flags.precision == "auto":
@@ -144,19 +144,18 @@ class InMemory:
         features = "features of the training images, from which pseudo labels are clustered"
         add("--features", type=os.path.abspath, metavar="NPZ", help=features)
 
-    def study(self, flags: argparse.Namespace) -> Study:
+    def resolve(self, flags: argparse.Namespace) -> Resolved:
+        """The study that the flags ask for, and the settings of its runs that only this family
+        has."""
         source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
-        features = self._pseudo(flags).name(source.name)
-        given = _given(flags, source.name) | {"noise_rates": rates, "features": features}
-        return Study(flags.preset, **given, load=source.load)
-
-    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
-        return {"pseudo": self._pseudo(flags)}
-
-    def _pseudo(self, flags: argparse.Namespace) -> PseudoSource:
         device = "@numpy" if flags.device == "cpu" else f"@cupy:{flags.device[5:]}"
-        return PseudoSource(flags.features, flags.weights, device)
+        people = getattr(flags, "labels", None)
+        label_files = LabelFiles(flags.features, flags.weights, device, people)
+        given = _given(flags, source.name) | {"noise_rates": rates}
+        given["features"] = label_files.features_of(source.name)
+        study = Study(flags.preset, **given, load=source.load)
+        return study, {"label_files": label_files}
 
 
 class HumanLabels(InMemory):
@@ -167,13 +166,10 @@ class HumanLabels(InMemory):
         labels = "CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images"
         add("--labels", type=os.path.abspath, metavar="FILE", help=labels)
 
-    def study(self, flags: argparse.Namespace) -> Study:
+    def resolve(self, flags: argparse.Namespace) -> Resolved:
         if flags.labels or flags.runs and not flags.dry_run:
             cifar10n.read(flags.labels or "--labels (not given)")
-        return super().study(flags)
-
-    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
-        return {**super().settings(flags), "human": flags.labels}
+        return super().resolve(flags)
 
 
 class Clothing1M:
@@ -188,7 +184,7 @@ class Clothing1M:
         add("--classes", nargs=2, metavar=("FROM", "TO"), help=classes)
         add("--workers", type=Limits(int, 0), help="decoding processes per run")
 
-    def study(self, flags: argparse.Namespace) -> Clothing1MStudy:
+    def resolve(self, flags: argparse.Namespace) -> Resolved:
         if flags.preset.network is None and flags.precision != "fp32":
             raise UserError(
                 f"--precision {flags.precision}: expected fp32, in which ResNet-50 is computed"
@@ -201,7 +197,11 @@ class Clothing1M:
             train_images=len(data.train),
         )
         given, classes = _given(flags, data.name), flags.classes and tuple(flags.classes)
-        return Clothing1MStudy(preset, **given, load=load, classes=classes)
+        study = Clothing1MStudy(preset, **given, load=load, classes=classes)
+        workers = flags.workers
+        if workers is None:
+            workers = max(1, usable_cores() // flags.jobs - 1)
+        return study, {"weights": flags.weights, "workers": workers}
 
     def _loader(self, flags: argparse.Namespace) -> Callable[[], LabelledData]:
         if flags.data == CLOTHING1M_STANDIN:
@@ -218,15 +218,10 @@ class Clothing1M:
             raise UserError(f"--data {flags.data!r}: no such folder, expected Clothing1M's")
         return functools.partial(_load, folder)
 
-    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
-        workers = flags.workers
-        if workers is None:
-            workers = max(1, usable_cores() // flags.jobs - 1)
-        return {"weights": flags.weights, "workers": workers}
 
-
-#: Flags, data and settings of a family of scripts.
-ImageSource = InMemory | Clothing1M
+#: Presets and flags of a family of scripts, and what follows from the flags.
+Family = InMemory | Clothing1M
+Resolved = tuple[Study, dict[str, Any]]
 
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often

@@ -9,9 +9,11 @@ import typing
 from dataclasses import dataclass
 
 from chainer_jo import files
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.engine.interface import PRECISIONS
 from chainer_jo.errors import UserError
-from chainer_jo.method.noisy_split import ImageSelection, Noise
+from chainer_jo.method.label_sources import LabelFiles, Noise
+from chainer_jo.method.noisy_split import ImageSelection, NoisySplit
 from chainer_jo.method.optimization import Optimization
 
 
@@ -83,6 +85,10 @@ class Experiment:
         """Readable and unique: kind, noise, seed, and a digest of the whole description."""
         digest = files.json_digest(self.to_dict())[:10]
         return f"{self.kind.replace('_', '-')}-{self.noise.short}-s{self.seed}-{digest}"
+
+    def split(self, data: LabelledData, given: LabelFiles | None = None) -> NoisySplit:
+        """The images and labels of the run; ``given`` are files that labels come from."""
+        return NoisySplit(self.data, self.noise, self.seed, data, given)
 
     def to_dict(self) -> dict:
         """The description as JSON values; fields that say nothing (None) are left out."""

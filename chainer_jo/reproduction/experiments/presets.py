@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chainer_jo import files
-from chainer_jo.data import cifar10n
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
 from chainer_jo.errors import UserError
-from chainer_jo.method.noisy_split import HUMAN
+from chainer_jo.method.label_sources import SOURCES
 from chainer_jo.reproduction.experiments.experiment import (
     Experiment,
     ImageSelection,
@@ -168,7 +167,7 @@ class Study:
     tables.
 
     Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric``
-    (AN-CIFAR), ``pseudo`` (PL-CIFAR), ``real`` (Clothing1M) or of people (CIFAR-10N, `HUMAN`);
+    (AN-CIFAR), ``pseudo`` (PL-CIFAR), ``real`` (Clothing1M) or another name in `SOURCES`;
     noise rates, epochs and numbers of labels are given as the paper prints them and scaled here.
 
     Parameters
@@ -220,14 +219,7 @@ class Study:
 
     def noise(self, kind: str, rate: float = 0.0) -> Noise:
         """The noise of a run. Raises UserError for pseudo labels without features."""
-        if kind == "pseudo" and not self.features:
-            raise UserError(
-                f"pseudo labels of {self.data!r}: no features, expected --resnet50-weights FILE "
-                "(Chainer's .npz, or a .safetensors with torchvision's names) "
-                "or --features FILE.npz"
-            )
-        label_file = cifar10n.SHA256[:16] if kind in HUMAN else None
-        return Noise(kind, rate, self.features if kind == "pseudo" else None, label_file)
+        return SOURCES[kind].describe(kind, rate, self.features)
 
     def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
         """Epochs of the second step, and after which the learning rate is divided by 10."""

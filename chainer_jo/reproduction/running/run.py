@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import chainer
@@ -28,7 +29,7 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
 from chainer_jo.reproduction.running.provenance import computing, provenance
 from chainer_jo.reproduction.running.settings import Settings
-from chainer_jo.reproduction.running.starting_labels import human_labels, labels_of
+from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Steps between two moments within an epoch at which there may be a checkpoint.
@@ -64,13 +65,8 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        given_labels = None
-        if data.is_clean:
-            noise, seed = experiment.noise, experiment.seed
-            given_labels = partial(settings.pseudo.labels, data, noise.features, seed, store.root)
-            if noise.label_file:
-                given_labels = partial(human_labels, settings.human, data, noise.kind, seed)
-        self.split = make_split(experiment, data, given_labels)
+        given = replace(settings.label_files, results=store.root)
+        self.split = experiment.split(data, given)
         self.device = device_of(settings.device)
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
@@ -258,15 +254,6 @@ class Run:
         """The accuracy of the images of each class."""
         classes = [labels == k for k in range(self.split.num_classes)]
         return [accuracy(predicted[k], labels[k]) for k in classes]
-
-
-def make_split(
-    experiment: Experiment,
-    data: LabelledData,
-    given_labels: Callable[[], np.ndarray] | None = None,
-) -> NoisySplit:
-    """The split that a description asks for; see `NoisySplit`."""
-    return NoisySplit(experiment.data, experiment.noise, experiment.seed, data, given_labels)
 
 
 def make_network(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chainer_jo.reproduction.running.starting_labels import PseudoSource
+from chainer_jo.method.label_sources import LabelFiles
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,7 @@ class Settings:
     graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
     deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.
-    pseudo : source of pseudo labels.
-    human : file of the labels of people, CIFAR-10_human.pt.
+    label_files : files that labels come from.
     weights : file of the pretrained weights that descriptions name.
     workers : processes that decode images on disk; None: one per core less one.
     """
@@ -29,7 +28,6 @@ class Settings:
     graph: bool = True
     deadline: float | None = None
     snapshot_seconds: float = 20.0
-    pseudo: PseudoSource = PseudoSource()
-    human: str | None = None
+    label_files: LabelFiles = LabelFiles()
     weights: str | None = None
     workers: int | None = None

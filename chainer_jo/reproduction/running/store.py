@@ -191,7 +191,7 @@ class RunStore:
         _remove(self.folder(experiment), kept=[name for name in _FILES if name != SNAPSHOT])
 
     def delete(self, *experiments: Experiment) -> None:
-        """Removes the files of runs, except descriptions and locks, and their pseudo labels. Other
+        """Removes the files of runs, except descriptions and locks, and their kept labels. Other
         files in their folders stay. Each result goes first, so that a kill meanwhile leaves no
         finished run that lacks a file.
 
@@ -212,10 +212,10 @@ class RunStore:
             with self._lock_to_delete(experiment):
                 _remove(self.folder(experiment), kept=["experiment.json"])
         for experiment in experiments:
-            if features := experiment.noise.features:  # where `PseudoSource.labels` keeps them
-                path = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
-                if not path.parent.is_symlink():
-                    path.unlink(missing_ok=True)
+            noise = experiment.noise
+            path = noise.source.kept(noise, experiment.seed, self.root)
+            if path and not path.parent.is_symlink():
+                path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _lock_to_delete(self, experiment: Experiment) -> Iterator[None]:

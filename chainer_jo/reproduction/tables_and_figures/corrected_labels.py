@@ -10,7 +10,6 @@ import numpy as np
 
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.first_step_images import (
     Captioned,
@@ -69,7 +68,7 @@ class CorrectedLabelsFigure(FirstStepImages):
 
     def choose(self, data: LabelledData, labels: np.ndarray) -> Chosen:
         full_size = replace(self.first_step, data=replace(self.first_step.data, shrink=None))
-        train, names = make_split(full_size, data).train, data.class_names
+        train, names = full_size.split(data).train, data.class_names
         noisy, true, corrected = train.labels, train.true_labels, labels.argmax(axis=1)
         wrong = noisy != true, corrected != true
         before, after = (int(each.sum()) for each in wrong)

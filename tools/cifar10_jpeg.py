@@ -1,6 +1,6 @@
 """CIFAR-10 as JPEG files, made from the official archive: a tar of ``train/<class>/NNNN.jpg``.
 
-    python -m chainer_jo.data.cifar10_jpeg cifar-10-python.tar.gz cifar10-jpeg.tar.xz
+    python tools/cifar10_jpeg.py cifar-10-python.tar.gz cifar10-jpeg.tar.xz
 
 Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0) and differ a little by
 encoder; images are numbered within their class, in the archive's order. Prints the fingerprint of
@@ -19,21 +19,14 @@ import numpy as np
 from PIL import Image
 
 from chainer_jo import files
+from chainer_jo.command_line import Parser, exit_codes, print_safely
 from chainer_jo.data import cifar10, image_folder
 from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.data.source import CIFAR10_JPEG
 from chainer_jo.errors import UserError
 
-NAME = "cifar10-jpeg"
 QUALITY, SUBSAMPLING = 75, "4:2:0"
 _COMPRESSION = {".tar": "", ".gz": "gz", ".bz2": "bz2", ".xz": "xz"}
-
-
-def load() -> LabelledData:
-    """Raises UserError, since there is no download."""
-    raise UserError(
-        f"data {NAME!r}: expected its path; python -m chainer_jo.data.cifar10_jpeg makes it "
-        "from the official archive"
-    )
 
 
 def jpeg_files(data: LabelledData) -> Iterator[tuple[str, bytes]]:
@@ -72,16 +65,14 @@ def write(data: LabelledData, path: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line; exit code 2 for bad input."""
-    from chainer_jo.command_line import Parser, exit_codes, print_safely
-
     with exit_codes():
-        parser = Parser(description=__doc__ and __doc__.splitlines()[0])
+        parser = Parser(description=__doc__.splitlines()[0])
         parser.add_argument("archive", type=Path, help="the official cifar-10-python.tar.gz")
         parser.add_argument("tar", type=Path, help="written: .tar, .tar.gz, .tar.bz2 or .tar.xz")
         options = parser.parse_args(arguments)
         data = cifar10.load_archive(options.archive)
         write(data, options.tar)
-        made = image_folder.load(options.tar, NAME)
+        made = image_folder.load(options.tar, CIFAR10_JPEG)
         number = sum(map(len, made.sets.values()))
         print_safely(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
 
