@@ -167,7 +167,7 @@ class TestWords:
     def test_the_interval_decides(self, differences, by, word):
         """By t(2) = 4.303: 2.484 times the standard deviation of three trials."""
         sides = Trials(dict(enumerate(differences))), Trials.of_all(0.0)
-        assert Comparison("", "", *sides, by=by).word == word
+        assert Comparison("", "", sides, by=by).word == word
 
     @pytest.mark.parametrize(("found", "word"), [
         ([AGREES, AGREES], AGREES),
@@ -199,7 +199,9 @@ class TestWords:
     def test_the_interval_covers_the_truth_in_95_of_100_cases(self, n):
         """So a comparison at its bound contradicts in one case of 40."""
         draws, zero = np.random.default_rng(n).normal(80, 2, (4000, n)), Trials.of_all(80.0)
-        found = [Comparison("", "", Trials(dict(enumerate(d))), zero).word for d in draws.tolist()]
+        found = [
+            Comparison("", "", [Trials(dict(enumerate(d))), zero]).word for d in draws.tolist()
+        ]
         for word in (AGREES, CONTRADICTS):
             assert found.count(word) / 4000 == pytest.approx(0.025, abs=0.0075)
 

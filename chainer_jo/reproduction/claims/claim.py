@@ -31,13 +31,14 @@ PERCENT, POINTS = "%", "points"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two numbers of which the paper's words say that `larger` is more than `by` above `smaller`.
+    """Two numbers of which the paper's words say that the first is more than `by` above the second.
 
     Parameters
     ----------
     compared : both numbers in words: "label accuracy: after > before". Comparisons of the same
         words differ in ``at``.
     at : the setting: "r = 0.1".
+    sides : the number that should be larger, and the other.
     by : bound on the difference; negative: less than so much below.
     unit : unit of both numbers; differences of percentages are in points.
     situation : True for the situation that the claim speaks of.
@@ -45,15 +46,15 @@ class Comparison:
 
     compared: str
     at: str
-    larger: Trials
-    smaller: Trials
+    sides: Sequence[Trials]
     by: float = 0.0
     unit: str = PERCENT
     situation: bool = False
 
     @cached_property
     def difference(self) -> Trials:
-        return self.larger - self.smaller
+        first, second = self.sides
+        return first - second
 
     @property
     def word(self) -> str:

@@ -1,11 +1,12 @@
 """The numbers that the words of each claim compare, in the order of `statements`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
 from chainer_jo.reproduction.claims import phases
-from chainer_jo.reproduction.claims.claim import PERCENT, POINTS, Comparison, Results
+from chainer_jo.reproduction.claims.claim import POINTS, Comparison, Results
 from chainer_jo.reproduction.paper import settings, tables
 from chainer_jo.reproduction.paper.printed import SensitivityTable
 from chainer_jo.reproduction.trials import Trials
@@ -38,32 +39,17 @@ COMMON_RATES = (0.01, 0.1)
 """Learning rates, below and above every chosen one, that Tables 8 and 9 have in common."""
 
 Comparisons = Iterator[Comparison]
+Sides = Sequence[Trials]
 
 
-def compare(
-    compared: str,
-    at: str,
-    sides: Iterable[Trials],
-    by: float = 0.0,
-    unit: str = PERCENT,
-    situation: bool = False,
-) -> Comparison:
-    """The comparison of two ``sides``, the one that should be larger first."""
-    larger, smaller = sides
-    return Comparison(compared, at, larger, smaller, by, unit, situation)
-
-
-def drops(what: str, names: Sequence[str], at: str, sides: Iterable[Trials]) -> Comparison:
+def drops(what: str, names: Sequence[str], at: str, sides: Sides) -> Comparison:
     """A loss of more than `BOUND` points: before, after, and their names."""
-    return compare(f"{what}: {names[0]} > {names[1]} + {BOUND:g}", at, sides, by=BOUND)
+    return Comparison(f"{what}: {names[0]} > {names[1]} + {BOUND:g}", at, sides, by=BOUND)
 
 
-def keeps(
-    what: str, names: Sequence[str], at: str, sides: Iterable[Trials], situation: bool = False
-) -> Comparison:
+def keeps(what: str, names: Sequence[str], at: str, sides: Sides) -> Comparison:
     """A loss of less than `BOUND` points: after, before, and their names."""
-    compared = f"{what}: {names[0]} > {names[1]} - {BOUND:g}"
-    return compare(compared, at, sides, by=-BOUND, situation=situation)
+    return Comparison(f"{what}: {names[0]} > {names[1]} - {BOUND:g}", at, sides, by=-BOUND)
 
 
 def noise_entropy(rate: float) -> float:
@@ -75,17 +61,17 @@ def noise_entropy(rate: float) -> float:
     return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))
 
 
-def _cell(
-    results: Results, table: str, method: str, score: str, accuracy: str, rate: float
-) -> Trials:
-    return results.trials(table, method=method, score=score, accuracy=accuracy, noise_rate=rate)
+def _cell(results: Results, table: str, *keys: str | float) -> Trials:
+    """Table 1 or 2 by method, score, accuracy and noise rate."""
+    names = tables.TABLE1.names
+    return results.trials(table, **dict(zip(names, keys, strict=True)))
 
 
 def noise_degrades(results: Results) -> Comparisons:
     for score, rate in product(SCORES, RATES["table1"]):
         cell = partial(_cell, results, "table1", "cross_entropy", score, "test")
         compared = f"test accuracy of cross entropy, {score} epoch: no noise > noise"
-        yield compare(compared, f"r = {rate}", (cell(0), cell(rate)))
+        yield Comparison(compared, f"r = {rate}", (cell(0), cell(rate)))
 
 
 def loss_misleads(results: Results) -> Comparisons:
@@ -94,7 +80,7 @@ def loss_misleads(results: Results) -> Comparisons:
         best = _cell(results, "table1", "cross_entropy", BEST, "test", rate)
         curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
         at_lowest = phases.at_lowest(curve(), curve(logged="cross_entropy"))
-        yield compare(compared, f"r = {rate}", (best, at_lowest))
+        yield Comparison(compared, f"r = {rate}", (best, at_lowest))
 
 
 def corrects(results: Results) -> Comparisons:
@@ -103,23 +89,23 @@ def corrects(results: Results) -> Comparisons:
             after = _cell(results, table, "joint", LAST, "recovery", rate)
             before = _cell(results, table, "noisy_labels", "initial", "recovery", rate)
             compared = f"label accuracy, {noise} noise: after the first step > before"
-            yield compare(compared, f"r = {rate}", (after, before))
+            yield Comparison(compared, f"r = {rate}", (after, before))
 
 
 def rule_is_better(results: Results, rule: str, accuracy: str) -> Comparisons:
     """A label rule versus every other rule of hard labels."""
     for other in HARD_RULES:
         if other != rule:
-            sides = (results.trials("figure4", rule=r, accuracy=accuracy) for r in (rule, other))
+            sides = [results.trials("figure4", rule=r, accuracy=accuracy) for r in (rule, other)]
             compared = f"{ACCURACIES[accuracy]}: {rule} > other hard labels"
-            yield compare(compared, other, sides)
+            yield Comparison(compared, other, sides)
 
 
 def ablation_is_worse(results: Results, removed: str, quantity: str, compared: str) -> Comparisons:
     for noise, rate in NOISES.items():
         label_accuracy = partial(results.trials, "ablations", noise=noise, quantity=quantity)
-        sides = (label_accuracy(removed=part) for part in ("nothing", removed))
-        yield compare(compared, f"{noise} {rate}", sides)
+        sides = [label_accuracy(removed=part) for part in ("nothing", removed)]
+        yield Comparison(compared, f"{noise} {rate}", sides)
 
 
 def collapses_without_prior(results: Results) -> Comparisons:
@@ -127,7 +113,7 @@ def collapses_without_prior(results: Results) -> Comparisons:
     for noise, rate in NOISES.items():
         keys = {"noise": noise, "removed": "prior", "quantity": "except_best_class"}
         compared = f"without L_p: {limit.mean:g} > label accuracy except the best class"
-        yield compare(compared, f"{noise} {rate}", (limit, results.trials("ablations", **keys)))
+        yield Comparison(compared, f"{noise} {rate}", (limit, results.trials("ablations", **keys)))
 
 
 def is_stuck(results: Results) -> Comparisons:
@@ -137,7 +123,7 @@ def is_stuck(results: Results) -> Comparisons:
         compared = (
             f"without both terms: {BOUND:g} > change of label accuracy after the first update"
         )
-        yield compare(compared, f"{noise} {rate}", (Trials.of_all(BOUND), change), unit=POINTS)
+        yield Comparison(compared, f"{noise} {rate}", (Trials.of_all(BOUND), change), unit=POINTS)
 
 
 def averaging_helps(results: Results) -> Comparisons:
@@ -146,24 +132,12 @@ def averaging_helps(results: Results) -> Comparisons:
         yield from ablation_is_worse(results, "averaging", quantity, compared)
 
 
-def low_rate_drops(results: Results) -> Comparisons:
-    curve = results.curve("figure2", learning_rate=LOW_RATE)
-    sides = phases.peak(curve), phases.end(curve)
-    yield drops("test accuracy", ("peak", "end"), f"lr = {LOW_RATE}", sides)
-
-
-def high_rate_keeps(results: Results) -> Comparisons:
-    curve = results.curve("figure2", learning_rate=HIGH_RATE)
-    sides = phases.end(curve), phases.peak(curve)
-    yield keeps("test accuracy", ("end", "peak"), f"lr = {HIGH_RATE}", sides)
-
-
-def noise_is_fitted(results: Results) -> Comparisons:
-    for rate in RATES["table1"]:
-        loss = phases.end(results.curve("figure3", noise_rate=rate))
-        entropy = Trials.of_all(noise_entropy(rate))
-        compared = "training loss: entropy of the noise > end"
-        yield compare(compared, f"r = {rate}", (entropy, loss), unit=NATS)
+def peak_to_end(results: Results, rate: float, drop: bool) -> Comparisons:
+    """Whether the test accuracy at a constant learning rate drops from its peak, or keeps it."""
+    curve, names = results.curve("figure2", learning_rate=rate), ["peak", "end"]
+    sides, words = [phases.peak(curve), phases.end(curve)], drops if drop else keeps
+    order = slice(None, None, 1 if drop else -1)
+    yield words("test accuracy", names[order], f"lr = {rate}", sides[order])
 
 
 def _high_rate_loss(results: Results, rate: float) -> Trials:
@@ -171,18 +145,27 @@ def _high_rate_loss(results: Results, rate: float) -> Trials:
     return phases.before_drop(curve, results.schedule("figure3"))
 
 
-def loss_rises(results: Results) -> Comparisons:
-    for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
-        sides = (_high_rate_loss(results, rate) for rate in (higher, lower))
-        compared = "training loss before the rate drop: more noise > less noise"
-        yield compare(compared, f"r = {higher}, {lower}", sides, unit=NATS)
+def noise_is_fitted(results: Results) -> Comparisons:
+    compared = "training loss: entropy of the noise > end"
+    for rate in RATES["table1"]:
+        loss = phases.end(results.curve("figure3", noise_rate=rate))
+        yield Comparison(
+            compared, f"r = {rate}", [Trials.of_all(noise_entropy(rate)), loss], unit=NATS
+        )
 
 
 def high_rate_does_not_fit(results: Results) -> Comparisons:
+    compared = "training loss: before the rate drop > entropy of the noise"
     for rate in RATES["table1"]:
-        sides = _high_rate_loss(results, rate), Trials.of_all(noise_entropy(rate))
-        compared = "training loss: before the rate drop > entropy of the noise"
-        yield compare(compared, f"r = {rate}", sides, unit=NATS)
+        sides = [_high_rate_loss(results, rate), Trials.of_all(noise_entropy(rate))]
+        yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
+
+
+def loss_rises(results: Results) -> Comparisons:
+    compared = "training loss before the rate drop: more noise > less noise"
+    for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
+        sides = [_high_rate_loss(results, rate) for rate in (higher, lower)]
+        yield Comparison(compared, f"r = {higher}, {lower}", sides, unit=NATS)
 
 
 def converges_faster(results: Results) -> Comparisons:
@@ -190,38 +173,34 @@ def converges_faster(results: Results) -> Comparisons:
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
         level = phases.end(hard) - Trials.of_all(BOUND)
-        sides = (phases.epochs_until(curve, level) for curve in (hard, soft))
+        sides = [phases.epochs_until(curve, level) for curve in (hard, soft)]
         compared = f"epochs to {BOUND:g} points below the end of hard labels: hard > soft"
-        yield compare(compared, rule, sides, unit="epochs")
+        yield Comparison(compared, rule, sides, unit="epochs")
 
 
 def better_at_equal_recovery(results: Results) -> Comparisons:
     for rules in (("soft", BEST_HARD_RULE), (BEST_HARD_RULE, "soft")):
-        sides = (results.trials("figure4", rule=rule, accuracy="recovery") for rule in rules)
-        yield keeps("situation, label accuracy", rules, "", sides, situation=True)
+        sides = [results.trials("figure4", rule=rule, accuracy="recovery") for rule in rules]
+        yield replace(keeps("situation, label accuracy", rules, "", sides), situation=True)
     tested = partial(results.trials, "figure4", accuracy="test")
     both = tested(rule="soft"), tested(rule=BEST_HARD_RULE)
-    yield compare(f"test accuracy: soft > {BEST_HARD_RULE}", "", both)
+    yield Comparison(f"test accuracy: soft > {BEST_HARD_RULE}", "", both)
 
 
 def beats(results: Results, table: str, others: Sequence[str], accuracy: str) -> Comparisons:
     """The joint method versus others at each noise rate, at the best and at the last epoch."""
     for other, score, rate in product(others, SCORES, RATES[table]):
-        sides = (_cell(results, table, m, score, accuracy, rate) for m in ("joint", other))
+        sides = [_cell(results, table, m, score, accuracy, rate) for m in ("joint", other)]
         compared = f"{ACCURACIES[accuracy]}, {score} epoch: joint > {METHODS[other]}"
-        yield compare(compared, f"r = {rate}", sides)
+        yield Comparison(compared, f"r = {rate}", sides)
 
 
-def method_drops(results: Results, table: str, method: str) -> Comparisons:
+def best_to_last(results: Results, table: str, method: str, drop: bool) -> Comparisons:
+    """Whether a method's test accuracy drops from the best to the last epoch, or keeps it."""
+    names, words = ((BEST, LAST), drops) if drop else ((LAST, BEST), keeps)
     for rate in RATES[table]:
-        sides = (_cell(results, table, method, score, "test", rate) for score in SCORES)
-        yield drops("test accuracy", SCORES, f"r = {rate}", sides)
-
-
-def joint_keeps(results: Results, table: str) -> Comparisons:
-    for rate in RATES[table]:
-        sides = (_cell(results, table, "joint", score, "test", rate) for score in (LAST, BEST))
-        yield keeps("test accuracy", (LAST, BEST), f"r = {rate}", sides)
+        sides = [_cell(results, table, method, score, "test", rate) for score in names]
+        yield words("test accuracy", names, f"r = {rate}", sides)
 
 
 def low_rate_fits_noise(results: Results) -> Comparisons:
@@ -230,7 +209,7 @@ def low_rate_fits_noise(results: Results) -> Comparisons:
         predicted = results.curve("table1", **keys)
         sides = phases.rises_at_drop(predicted, results.schedule("second_step"))
         compared = "rise of noisy labels predicted: across the rate drop > before"
-        yield compare(compared, f"r = {rate}", sides, unit=POINTS)
+        yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
 
 
 def _gain(results: Results, rate: float) -> Trials:
@@ -248,7 +227,7 @@ def gains_least(results: Results) -> Comparisons:
         if rate != hardest:
             sides = _gain(results, rate), _gain(results, hardest)
             compared = f"gain over the best other method: less noise > r = {hardest}"
-            yield compare(compared, f"r = {rate}", sides, unit=POINTS)
+            yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
 
 
 def exchanged_classes(results: Results) -> Comparisons:
@@ -256,10 +235,10 @@ def exchanged_classes(results: Results) -> Comparisons:
     right = partial(results.trials, "exchanged_classes")
     pets, other = (partial(right, classes=classes) for classes in ("exchanged", "other"))
     sides = other(noise_rate=rate), pets(noise_rate=rate)
-    yield compare("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
-    losses = (of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other))
+    yield Comparison("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
+    losses = [of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other)]
     compared = "loss of label accuracy: cat and dog > other classes"
-    yield compare(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
+    yield Comparison(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
 
 
 def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
@@ -273,18 +252,18 @@ def _loss(results: Results, labels: str, stage: str, loss: str = "cross_entropy"
 
 def pseudo_loss_is_lower(results: Results) -> Comparisons:
     names, both = f"{LABELS[LESS_NOISY]} > pseudo labels", (LESS_NOISY, "pseudo")
-    sides = (_right(results, labels) for labels in both)
-    yield compare(f"situation, label accuracy: {names}", "", sides, situation=True)
-    sides = (_loss(results, labels, "initial") for labels in both)
-    yield compare(f"training loss before the rate drop: {names}", "", sides, unit=NATS)
+    sides = [_right(results, labels) for labels in both]
+    yield Comparison(f"situation, label accuracy: {names}", "", sides, situation=True)
+    sides = [_loss(results, labels, "initial") for labels in both]
+    yield Comparison(f"training loss before the rate drop: {names}", "", sides, unit=NATS)
 
 
 def pseudo_is_corrected_less(results: Results) -> Comparisons:
     for labels in (LESS_NOISY, NOISIER):
         both = labels, "pseudo"
-        sides = (_right(results, each, "updated") - _right(results, each) for each in both)
+        sides = [_right(results, each, "updated") - _right(results, each) for each in both]
         compared = "gain of label accuracy: symmetric noise > pseudo labels"
-        yield compare(compared, LABELS[labels], sides, unit=POINTS)
+        yield Comparison(compared, LABELS[labels], sides, unit=POINTS)
 
 
 def _test_curves(
@@ -292,14 +271,16 @@ def _test_curves(
 ) -> Comparisons:
     """Peaks, and ends, of two curves of Figure 5: setting, and labels and stage of each curve."""
     for (name, phase), (at, *sides) in product(PHASES.items(), pairs):
-        curves = (results.curve("figure5", labels=labels, stage=stage) for labels, stage in sides)
-        yield compare(f"test accuracy, {name}: {compared}", at, map(phase, curves))
+        curves = [results.curve("figure5", labels=labels, stage=stage) for labels, stage in sides]
+        yield Comparison(
+            f"test accuracy, {name}: {compared}", at, [phase(curve) for curve in curves]
+        )
 
 
 def pseudo_accuracy_is_lower(results: Results, stage: str) -> Comparisons:
     right = _right(results, "pseudo"), _right(results, NOISIER)
     names = f"pseudo labels > {LABELS[NOISIER]}"
-    yield compare(f"situation, label accuracy: {names}", "", right, situation=True)
+    yield Comparison(f"situation, label accuracy: {names}", "", right, situation=True)
     names = f"{LABELS[NOISIER]} > pseudo labels"
     yield from _test_curves(
         results, names, [(f"{stage} labels", (NOISIER, stage), ("pseudo", stage))]
@@ -310,9 +291,9 @@ def follows_the_truth(results: Results) -> Comparisons:
     truth = _loss(results, "ground_truth", "initial")
     for (loss, name), labels in product(LOSSES.items(), LABELS):
         stages = "initial", "updated"
-        sides = (abs(_loss(results, labels, stage, loss) - truth) for stage in stages)
+        sides = [abs(_loss(results, labels, stage, loss) - truth) for stage in stages]
         compared = f"distance to the {name} of true labels: initial > updated labels"
-        yield compare(compared, LABELS[labels], sides, unit=NATS)
+        yield Comparison(compared, LABELS[labels], sides, unit=NATS)
 
 
 def truth_is_better(results: Results) -> Comparisons:
@@ -325,7 +306,9 @@ def beats_quoted_forward(results: Results) -> Comparisons:
     quoted = Trials.of_all(tables.TABLE3.cells["forward", "quoted"])
     for score in SCORES:
         ours = results.trials("table3", method="joint", score=score, accuracy="test")
-        yield compare("test accuracy: joint > Forward as quoted", f"{score} epoch", (ours, quoted))
+        yield Comparison(
+            "test accuracy: joint > Forward as quoted", f"{score} epoch", (ours, quoted)
+        )
 
 
 def _value(results: Results, table: SensitivityTable, parameter: str, value: float) -> Trials:
@@ -340,7 +323,7 @@ def noise_wants_high_rate(results: Results) -> Comparisons:
     noisier, cleaner = tables.TABLE8, tables.TABLE9
     rates = f"r = {noisier.noise_rate} > r = {cleaner.noise_rate}"
     compared = "gain from lr {} to {}: {}".format(*COMMON_RATES, rates)
-    yield compare(compared, "", (gain(noisier), gain(cleaner)), unit=POINTS)
+    yield Comparison(compared, "", (gain(noisier), gain(cleaner)), unit=POINTS)
 
 
 def other_values_do_well(results: Results, table: SensitivityTable) -> Comparisons:
@@ -348,7 +331,7 @@ def other_values_do_well(results: Results, table: SensitivityTable) -> Compariso
     for (parameter, value), accuracy in table.cells.items():
         chosen = table.chosen[parameter]
         if value != chosen and table.cells[parameter, chosen] - accuracy <= BOUND:
-            sides = (_value(results, table, parameter, each) for each in (value, chosen))
+            sides = [_value(results, table, parameter, each) for each in (value, chosen)]
             names = "other value", f"chosen {chosen}"
             yield keeps(parameter.replace("_", " "), names, str(value), sides)
 
@@ -381,4 +364,4 @@ def labels_by_probability(results: Results, place: int, wrong: bool) -> Comparis
         right = results.trials(f"table{table.number}", quantity="accuracy", range=name)
         sides = (Trials.of_all(100) - right, right) if wrong else (right, Trials.of_all(ALMOST_ALL))
         claimed = "wrong > correct" if wrong else f"correct > {ALMOST_ALL:g}"
-        yield compare(f"labels with p in {name}: {claimed}", f"Table {table.number}", sides)
+        yield Comparison(f"labels with p in {name}: {claimed}", f"Table {table.number}", sides)

@@ -12,26 +12,14 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.claims import SECTIONS
-from chainer_jo.reproduction.claims.claim import (
-    AGREES,
-    CLAIM_WORDS,
-    COMPARISON_WORDS,
-    CONTRADICTS,
-    NOT_RUN,
-    PERCENT,
-    POINTS,
-    UNCLEAR,
-    Claim,
-    Comparison,
-    word_of,
-)
+from chainer_jo.reproduction.claims import claim as rule
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import output
 from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
-from chainer_jo.reproduction.trials import Trials, alike
+from chainer_jo.reproduction.trials import alike
 
 RULE = (
     "A comparison names the number that should be larger according to the paper: *joint > "
@@ -86,8 +74,8 @@ class Claims(Output):
         claims = self.data(store, setting)
         if not claims:
             return []
-        shown = [claim for claim in claims if claim["word"] != NOT_RUN]
-        unrun = [f"- {c['statement']} ({c['place']})" for c in claims if c["word"] == NOT_RUN]
+        shown = [claim for claim in claims if claim["word"] != rule.NOT_RUN]
+        unrun = [f"- {c['statement']} ({c['place']})" for c in claims if c["word"] == rule.NOT_RUN]
         paragraphs = [
             "# Claims of the paper in these runs",
             f"{setting}.",
@@ -107,12 +95,12 @@ class Claims(Output):
 
 def read(folder: Path) -> list[dict]:
     """The claims in a results folder; none where no claims were written. Raises UserError for a
-    word that is none of `CLAIM_WORDS`, and for a file of another form."""
+    word that is none of `rule.CLAIM_WORDS`, and for a file of another form."""
     path = folder / "claims.json"
     claims = files.read_json(path, list, missing=[])
     with files.expected(path, AGAIN):
-        if unknown := {claim["word"] for claim in claims} - {*CLAIM_WORDS}:
-            expected = ", ".join(CLAIM_WORDS)
+        if unknown := {claim["word"] for claim in claims} - {*rule.CLAIM_WORDS}:
+            expected = ", ".join(rule.CLAIM_WORDS)
             raise UserError(f"{path}: word {unknown.pop()!r}, expected one of: {expected}")
     return claims
 
@@ -130,7 +118,7 @@ def judged(
     ]
 
 
-def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
+def _claim(claim: rule.Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
     """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
     pairs = zip(claim.compare(results), claim.compare(printed), strict=True)
     comparisons = [_comparison(here, paper) for here, paper in pairs]
@@ -145,31 +133,26 @@ def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputRe
         "statement": claim.statement,
         "sized_for": study.of_the_preset and claim.id in study.preset.sized_for,
         "notes": notes,
-        "word": word_of(words),
-        "counts": {word: words.count(word) for word in COMPARISON_WORDS if word in words},
+        "word": rule.word_of(words),
+        "counts": {word: words.count(word) for word in rule.COMPARISON_WORDS if word in words},
         "comparisons": comparisons,
     }
 
 
-def _comparison(here: Comparison, paper: Comparison) -> dict:
+def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
     """One comparison; "here" has the means over the trials of both sides, "paper" the numbers that
     the paper prints (None: not printed)."""
     difference = here.difference
-    pairs = [(here.larger, paper.larger), (here.smaller, paper.smaller)]
+    pairs = zip(here.sides, paper.sides, strict=True)
     is_printed = any(side.constant is None and there.has_numbers for side, there in pairs)
-    sides = [
-        side
-        if side.constant is not None
-        else Trials({t: side.at(t) for t in difference.numbers} or side.numbers)
-        for side, _ in pairs
-    ]
+    sides = [side.only(difference.numbers or side.numbers) for side in here.sides]
     return {
         "compared": here.compared,
         "at": here.at,
         "situation": here.situation,
         "bound": here.by,
         "unit": here.unit,
-        "paper": [there.mean_or_none for _, there in pairs] if is_printed else None,
+        "paper": [side.mean_or_none for side in paper.sides] if is_printed else None,
         "here": [side.mean_or_none for side in sides],
         "std": [side.std for side in sides],
         "difference": difference.mean_or_none,
@@ -195,7 +178,7 @@ def table(claims: Sequence[dict]) -> str:
 
 def in_words(claim: Mapping) -> str:
     """The word and the counts of a claim: "mixed: 8 agree, 1 contradicts, 1 unclear"."""
-    plural = {AGREES: "agree", CONTRADICTS: "contradict"}
+    plural = {rule.AGREES: "agree", rule.CONTRADICTS: "contradict"}
     counts = (
         f"{count} {word if count == 1 else plural.get(word, word)}"
         for word, count in claim["counts"].items()
@@ -211,7 +194,7 @@ def _cells(comparison: Mapping) -> Iterator[str]:
         yield " / ".join(map(_number, sides)) if sides and set(sides) != {None} else ""
     yield difference_in_words(comparison)
     trials = f" ({comparison['diverged']} diverged)" if comparison["diverged"] else ""
-    not_arisen = comparison["situation"] and comparison["word"] == CONTRADICTS
+    not_arisen = comparison["situation"] and comparison["word"] == rule.CONTRADICTS
     yield comparison["word"] + trials + ": the situation did not arise" * not_arisen
 
 
@@ -225,7 +208,7 @@ def difference_in_words(comparison: Mapping) -> str:
     mean, ends = comparison["difference"], comparison["interval"]
     if mean is None:
         return ""
-    unit = "" if comparison["unit"] in (PERCENT, POINTS) else f" {comparison['unit']}"
+    unit = "" if comparison["unit"] in (rule.PERCENT, rule.POINTS) else f" {comparison['unit']}"
     mean, *ends = alike(mean, *(ends or ()))
     return f"{mean}{unit}" + (" ({} to {})".format(*ends) if ends else "")
 
@@ -237,12 +220,12 @@ def totals(claims: Sequence[dict]) -> list[str]:
     counted = [claim for claim in claims if not claim["sized_for"]]
     of_claims = Counter(claim["word"] for claim in counted)
     of_comparisons = Counter(each["word"] for claim in counted for each in claim["comparisons"])
-    decided = sum(of_comparisons[word] for word in (AGREES, CONTRADICTS, UNCLEAR))
+    decided = sum(of_comparisons[word] for word in (rule.AGREES, rule.CONTRADICTS, rule.UNCLEAR))
     sized_for = len(claims) - len(counted)
     return [
-        f"{len(counted)} claims: {_counts(of_claims, CLAIM_WORDS)}"
+        f"{len(counted)} claims: {_counts(of_claims, rule.CLAIM_WORDS)}"
         + f"; {sized_for} more are effects for which we sized the preset" * bool(sized_for),
-        f"{of_comparisons.total()} comparisons: {_counts(of_comparisons, COMPARISON_WORDS)}. "
+        f"{of_comparisons.total()} comparisons: {_counts(of_comparisons, rule.COMPARISON_WORDS)}. "
         f"Chance alone makes at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} "
         "with two trials or more",
     ]
