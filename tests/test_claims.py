@@ -128,7 +128,7 @@ class TestList:
         results.change = lambda kind, keys, number: (asked.add(kind), number)[1]
         words(claim, results)
         beside = {"label_accuracy": {"figure5", "figure6"}, "exchanged_classes": {"table2"}}
-        shown = set(claim.shown_in)
+        shown = set(claim.shown_in.split())
         assert asked - set(beside) <= shown
         assert shown <= asked | set().union(*(beside.get(kind, ()) for kind in asked))
 

@@ -30,6 +30,12 @@ BEST_HARD_RULE = f"top{settings.FIGURE4_BEST_TOP}"
 HARD_RULES = (*(f"top{k}" for k in settings.FIGURE4_TOPS), "all")
 NOISES = {table.noise: table.noise_rate for table in (tables.TABLE6, tables.TABLE8)}
 """Kind and rate of the noise in the paper's tables of hyper parameters, and of the ablations."""
+QUANTITIES = {
+    "first": "label accuracy after the first update",
+    "last": "label accuracy at the end",
+    "above_0.99": "share of labels with p over 0.99",
+}
+ABLATIONS = {"averaging": "mean of epochs > one epoch alone", "entropy": "with L_e > without"}
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in settings.FIGURES_5_6_NOISE_RATES)
 LABELS = {LESS_NOISY: "symmetric 0.3", NOISIER: "symmetric 0.5", "pseudo": "pseudo labels"}
 LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
@@ -101,10 +107,12 @@ def rule_is_better(results: Results, rule: str, accuracy: str) -> Comparisons:
             yield Comparison(compared, other, sides)
 
 
-def ablation_is_worse(results: Results, removed: str, quantity: str, compared: str) -> Comparisons:
-    for noise, rate in NOISES.items():
-        label_accuracy = partial(results.trials, "ablations", noise=noise, quantity=quantity)
-        sides = [label_accuracy(removed=part) for part in ("nothing", removed)]
+def ablation_is_worse(results: Results, removed: str, quantities: Sequence[str]) -> Comparisons:
+    """The first step without a part of it has fewer correct, or fewer sure, labels."""
+    for quantity, (noise, rate) in product(quantities, NOISES.items()):
+        of_noise = partial(results.trials, "ablations", noise=noise, quantity=quantity)
+        sides = [of_noise(removed=part) for part in ("nothing", removed)]
+        compared = f"{QUANTITIES[quantity]}: {ABLATIONS[removed]}"
         yield Comparison(compared, f"{noise} {rate}", sides)
 
 
@@ -126,12 +134,6 @@ def is_stuck(results: Results) -> Comparisons:
         yield Comparison(compared, f"{noise} {rate}", (Trials.of_all(BOUND), change), unit=POINTS)
 
 
-def averaging_helps(results: Results) -> Comparisons:
-    for quantity, when in (("first", "after the first update"), ("last", "at the end")):
-        compared = f"label accuracy {when}: mean of epochs > one epoch alone"
-        yield from ablation_is_worse(results, "averaging", quantity, compared)
-
-
 def peak_to_end(results: Results, rate: float, drop: bool) -> Comparisons:
     """Whether the test accuracy at a constant learning rate drops from its peak, or keeps it."""
     curve, names = results.curve("figure2", learning_rate=rate), ["peak", "end"]
@@ -145,20 +147,15 @@ def _high_rate_loss(results: Results, rate: float) -> Trials:
     return phases.before_drop(curve, results.schedule("figure3"))
 
 
-def noise_is_fitted(results: Results) -> Comparisons:
-    compared = "training loss: entropy of the noise > end"
+def memorises(results: Results, at_end: bool) -> Comparisons:
+    """A loss below the entropy of the noise at the end, or above it at the high learning rate."""
+    entropy, high_rate = "entropy of the noise", "before the rate drop"
+    names = f"{entropy} > end" if at_end else f"{high_rate} > {entropy}"
     for rate in RATES["table1"]:
-        loss = phases.end(results.curve("figure3", noise_rate=rate))
-        yield Comparison(
-            compared, f"r = {rate}", [Trials.of_all(noise_entropy(rate)), loss], unit=NATS
-        )
-
-
-def high_rate_does_not_fit(results: Results) -> Comparisons:
-    compared = "training loss: before the rate drop > entropy of the noise"
-    for rate in RATES["table1"]:
-        sides = [_high_rate_loss(results, rate), Trials.of_all(noise_entropy(rate))]
-        yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
+        limit = Trials.of_all(noise_entropy(rate))
+        end = phases.end(results.curve("figure3", noise_rate=rate))
+        sides = [limit, end] if at_end else [_high_rate_loss(results, rate), limit]
+        yield Comparison(f"training loss: {names}", f"r = {rate}", sides, unit=NATS)
 
 
 def loss_rises(results: Results) -> Comparisons:
@@ -266,25 +263,26 @@ def pseudo_is_corrected_less(results: Results) -> Comparisons:
         yield Comparison(compared, LABELS[labels], sides, unit=POINTS)
 
 
-def _test_curves(
-    results: Results, compared: str, pairs: Sequence[tuple[str, tuple[str, str], tuple[str, str]]]
-) -> Comparisons:
-    """Peaks, and ends, of two curves of Figure 5: setting, and labels and stage of each curve."""
-    for (name, phase), (at, *sides) in product(PHASES.items(), pairs):
-        curves = [results.curve("figure5", labels=labels, stage=stage) for labels, stage in sides]
-        yield Comparison(
-            f"test accuracy, {name}: {compared}", at, [phase(curve) for curve in curves]
-        )
+def _tested(results: Results, phase: str, *sides: tuple[str, str]) -> list[Trials]:
+    """Test accuracies of Figure 5 at a phase of the curves, each by its labels and stage."""
+    curves = (results.curve("figure5", labels=labels, stage=stage) for labels, stage in sides)
+    return [PHASES[phase](curve) for curve in curves]
 
 
 def pseudo_accuracy_is_lower(results: Results, stage: str) -> Comparisons:
-    right = _right(results, "pseudo"), _right(results, NOISIER)
-    names = f"pseudo labels > {LABELS[NOISIER]}"
-    yield Comparison(f"situation, label accuracy: {names}", "", right, situation=True)
-    names = f"{LABELS[NOISIER]} > pseudo labels"
-    yield from _test_curves(
-        results, names, [(f"{stage} labels", (NOISIER, stage), ("pseudo", stage))]
-    )
+    right, name = [_right(results, labels) for labels in ("pseudo", NOISIER)], LABELS[NOISIER]
+    compared = f"situation, label accuracy: pseudo labels > {name}"
+    yield Comparison(compared, "", right, situation=True)
+    for phase in PHASES:
+        sides = _tested(results, phase, (NOISIER, stage), ("pseudo", stage))
+        compared = f"test accuracy, {phase}: {name} > pseudo labels"
+        yield Comparison(compared, f"{stage} labels", sides)
+
+
+def truth_is_better(results: Results) -> Comparisons:
+    for phase, (labels, at) in product(PHASES, LABELS.items()):
+        sides = _tested(results, phase, ("ground_truth", "initial"), (labels, "updated"))
+        yield Comparison(f"test accuracy, {phase}: true labels > updated labels", at, sides)
 
 
 def follows_the_truth(results: Results) -> Comparisons:
@@ -294,12 +292,6 @@ def follows_the_truth(results: Results) -> Comparisons:
         sides = [abs(_loss(results, labels, stage, loss) - truth) for stage in stages]
         compared = f"distance to the {name} of true labels: initial > updated labels"
         yield Comparison(compared, LABELS[labels], sides, unit=NATS)
-
-
-def truth_is_better(results: Results) -> Comparisons:
-    truth, names = ("ground_truth", "initial"), "true labels > updated labels"
-    pairs = [(at, truth, (labels, "updated")) for labels, at in LABELS.items()]
-    return _test_curves(results, names, pairs)
 
 
 def beats_quoted_forward(results: Results) -> Comparisons:
@@ -337,24 +329,23 @@ def other_values_do_well(results: Results, table: SensitivityTable) -> Compariso
 
 
 def updates_start(results: Results, table: SensitivityTable) -> Comparisons:
-    at_once, *later = table.keys("value", parameter="start_epoch")
+    cell = partial(_value, results, table, "start_epoch")
+    at_once, *epochs = table.keys("value", parameter="start_epoch")
     chosen = table.chosen["start_epoch"]
-    cell, what = partial(_value, results, table, "start_epoch"), "validation accuracy"
     names = f"start at {chosen}", f"start at {at_once}"
-    yield drops(what, names, "", (cell(chosen), cell(at_once)))
-    for epoch in later:
+    yield drops("validation accuracy", names, "", [cell(chosen), cell(at_once)])
+    for epoch in epochs:
         if epoch != chosen:
-            yield keeps(what, ("another start", names[0]), str(epoch), (cell(epoch), cell(chosen)))
+            names = "another start", f"start at {chosen}"
+            yield keeps("validation accuracy", names, str(epoch), [cell(epoch), cell(chosen)])
 
 
 def updates_stop(results: Results, table: SensitivityTable) -> Comparisons:
-    earliest, *later = table.keys("value", parameter="stop_epoch")
-    cell, names = (
-        partial(_value, results, table, "stop_epoch"),
-        ("later stop", f"stop at {earliest}"),
-    )
-    for epoch in later:
-        yield keeps("validation accuracy", names, str(epoch), (cell(epoch), cell(earliest)))
+    cell = partial(_value, results, table, "stop_epoch")
+    earliest, *epochs = table.keys("value", parameter="stop_epoch")
+    for epoch in epochs:
+        names = "later stop", f"stop at {earliest}"
+        yield keeps("validation accuracy", names, str(epoch), [cell(epoch), cell(earliest)])
 
 
 def labels_by_probability(results: Results, place: int, wrong: bool) -> Comparisons:

@@ -114,25 +114,24 @@ def judged(
         _claim(claim, section, results, printed)
         for section, claims in SECTIONS.items()
         for claim in claims
-        if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
+        if results.decides(claim) and (not shown_in or shown_in in claim.shown_in.split())
     ]
 
 
 def _claim(claim: rule.Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
     """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
+    study, features = results.study, results.study.features
     pairs = zip(claim.compare(results), claim.compare(printed), strict=True)
     comparisons = [_comparison(here, paper) for here, paper in pairs]
     words = [each["word"] for each in comparisons]
-    study, notes = results.study, []
-    if study.features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
-        notes.append(f"pseudo labels are {clusters(study.features)}")
+    clustered = features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in.split())
     return {
         "id": claim.id,
         "section": section,
         "place": claim.place,
         "statement": claim.statement,
         "sized_for": study.of_the_preset and claim.id in study.preset.sized_for,
-        "notes": notes,
+        "notes": [f"pseudo labels are {clusters(features)}"] if features and clustered else [],
         "word": rule.word_of(words),
         "counts": {word: words.count(word) for word in rule.COMPARISON_WORDS if word in words},
         "comparisons": comparisons,
@@ -143,8 +142,10 @@ def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
     """One comparison; "here" has the means over the trials of both sides, "paper" the numbers that
     the paper prints (None: not printed)."""
     difference = here.difference
-    pairs = zip(here.sides, paper.sides, strict=True)
-    is_printed = any(side.constant is None and there.has_numbers for side, there in pairs)
+    printed = [
+        there.has_numbers and side.constant is None
+        for side, there in zip(here.sides, paper.sides, strict=True)
+    ]
     sides = [side.only(difference.numbers or side.numbers) for side in here.sides]
     return {
         "compared": here.compared,
@@ -152,7 +153,7 @@ def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
         "situation": here.situation,
         "bound": here.by,
         "unit": here.unit,
-        "paper": [side.mean_or_none for side in paper.sides] if is_printed else None,
+        "paper": [side.mean_or_none for side in paper.sides] if any(printed) else None,
         "here": [side.mean_or_none for side in sides],
         "std": [side.std for side in sides],
         "difference": difference.mean_or_none,
@@ -179,37 +180,30 @@ def table(claims: Sequence[dict]) -> str:
 def in_words(claim: Mapping) -> str:
     """The word and the counts of a claim: "mixed: 8 agree, 1 contradicts, 1 unclear"."""
     plural = {rule.AGREES: "agree", rule.CONTRADICTS: "contradict"}
-    counts = (
-        f"{count} {word if count == 1 else plural.get(word, word)}"
-        for word, count in claim["counts"].items()
-    )
-    word = "sized for" if claim["sized_for"] else claim["word"]
-    return f"{word}: {', '.join(counts)}"
+    counts = (f"{n} {plural.get(w, w) if n > 1 else w}" for w, n in claim["counts"].items())
+    return f"{'sized for' if claim['sized_for'] else claim['word']}: {', '.join(counts)}"
 
 
 def _cells(comparison: Mapping) -> Iterator[str]:
     """A comparison's cells: setting, paper, here, difference, word."""
     yield comparison["at"]
-    for sides in (comparison["paper"], comparison["here"]):
-        yield " / ".join(map(_number, sides)) if sides and set(sides) != {None} else ""
+    for sides in (comparison["paper"] or (), comparison["here"]):
+        numbers = ["–" if n is None else alike(n)[0] for n in sides]
+        yield " / ".join(numbers) if set(numbers) != {"–"} else ""
     yield difference_in_words(comparison)
-    trials = f" ({comparison['diverged']} diverged)" if comparison["diverged"] else ""
-    not_arisen = comparison["situation"] and comparison["word"] == rule.CONTRADICTS
-    yield comparison["word"] + trials + ": the situation did not arise" * not_arisen
-
-
-def _number(number: float | None) -> str:
-    return "–" if number is None else alike(number)[0]
+    word, diverged = comparison["word"], comparison["diverged"]
+    if comparison["situation"] and word == rule.CONTRADICTS:
+        word += ": the situation did not arise"
+    yield f"{word} ({diverged} diverged)" if diverged else word
 
 
 def difference_in_words(comparison: Mapping) -> str:
     """The mean difference of a comparison, with its interval if there is one: "2.73 (0.75 to
     4.71)", and the unit where it is not points."""
-    mean, ends = comparison["difference"], comparison["interval"]
-    if mean is None:
+    if comparison["difference"] is None:
         return ""
     unit = "" if comparison["unit"] in (rule.PERCENT, rule.POINTS) else f" {comparison['unit']}"
-    mean, *ends = alike(mean, *(ends or ()))
+    mean, *ends = alike(comparison["difference"], *(comparison["interval"] or ()))
     return f"{mean}{unit}" + (" ({} to {})".format(*ends) if ends else "")
 
 
@@ -218,16 +212,15 @@ def totals(claims: Sequence[dict]) -> list[str]:
     comparisons would contradict by chance alone: the interval of a true difference at the bound
     lies below it in one case of 40."""
     counted = [claim for claim in claims if not claim["sized_for"]]
-    of_claims = Counter(claim["word"] for claim in counted)
-    of_comparisons = Counter(each["word"] for claim in counted for each in claim["comparisons"])
-    decided = sum(of_comparisons[word] for word in (rule.AGREES, rule.CONTRADICTS, rule.UNCLEAR))
-    sized_for = len(claims) - len(counted)
+    words = Counter(each["word"] for claim in counted for each in claim["comparisons"])
+    decided = sum(words[word] for word in (rule.AGREES, rule.CONTRADICTS, rule.UNCLEAR))
+    more = f"; {len(claims) - len(counted)} more are effects for which we sized the preset"
+    of_claims = _counts(Counter(claim["word"] for claim in counted), rule.CLAIM_WORDS)
     return [
-        f"{len(counted)} claims: {_counts(of_claims, rule.CLAIM_WORDS)}"
-        + f"; {sized_for} more are effects for which we sized the preset" * bool(sized_for),
-        f"{of_comparisons.total()} comparisons: {_counts(of_comparisons, rule.COMPARISON_WORDS)}. "
-        f"Chance alone makes at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} "
-        "with two trials or more",
+        f"{len(counted)} claims: {of_claims}" + more * (len(counted) < len(claims)),
+        f"{words.total()} comparisons: {_counts(words, rule.COMPARISON_WORDS)}. Chance alone makes "
+        f"at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} with two trials or "
+        "more",
     ]
 
 

@@ -45,7 +45,7 @@ class OutputResults:
 
     def decides(self, claim: Claim) -> bool:
         """True if the claim is about these runs."""
-        shown = not self._by_name.keys().isdisjoint(claim.shown_in)
+        shown = not self._by_name.keys().isdisjoint(claim.shown_in.split())
         return shown and (not claim.own_images or of_the_paper(self.study.data))
 
     def trials(self, kind: str, **keys) -> Trials:
