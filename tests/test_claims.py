@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +26,7 @@ from chainer_jo.reproduction.claims.claim import (
     word_of,
 )
 from chainer_jo.reproduction.experiments.presets import PRESETS, Study
-from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import claims_page
-from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
-from chainer_jo.reproduction.tables_and_figures.output import Setting
 from chainer_jo.reproduction.trials import Trials
 
 #: A change that contradicts each claim in a comparison at least.
@@ -96,7 +92,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 
 
 def words(claim, results):
-    return [comparison.word for comparison in claim.compare(results)]
+    return [comparison.word for comparison in claim.comparisons(results)]
 
 
 class TestList:
@@ -113,7 +109,7 @@ class TestList:
         """docs/history.md names the digest of the list in its latest entry."""
         listed = [
             [section, claim.id, claim.place, claim.statement, claim.own_images,
-             [[c.compared, c.at, c.by, c.unit] for c in claim.compare(MadeUp())]]
+             [[c.compared, c.at, c.by, c.unit] for c in claim.comparisons(MadeUp())]]
             for section, claims in SECTIONS.items() for claim in claims
         ]  # fmt: skip
         sized = {name: preset.sized_for for name, preset in PRESETS.items()}
@@ -191,7 +187,7 @@ class TestWords:
 
     @every_claim
     def test_a_diverged_trial_is_counted_and_has_no_number(self, claim):
-        for comparison in claim.compare(MadeUp(trials=6, diverged=(2,))):
+        for comparison in claim.comparisons(MadeUp(trials=6, diverged=(2,))):
             assert comparison.word == AGREES and comparison.difference.diverged <= 1
             assert len(comparison.difference.finished) >= 5
 
@@ -327,15 +323,6 @@ class TestPage:
         table = claims_page.table([claim])
         assert "| contradicts: the situation did not arise |" in table.splitlines()[2]
         assert "clusters of pixels, not of ResNet-50's features" in table
-
-    def test_claims_are_judged_once_per_command(self, tmp_path, monkeypatch):
-        calls, setting = [], Setting("digits", "digits", "fp32")
-        monkeypatch.setattr(claims_page, "judged", lambda *args: calls.append(args) or [])
-        claims, store = Claims(Study(PRESETS["digits"], "digits"), []), RunStore(tmp_path)
-        claims.data(store, setting)  # the check before writing
-        assert claims.write(store, setting, tmp_path, tmp_path) == [] and len(calls) == 1
-        replace(claims).data(store, setting)  # another command
-        assert len(calls) == 2
 
     @pytest.mark.parametrize(("content", "said"), [
         ([{"word": AGREES}, {"word": "holds"}], "word 'holds', expected one of: agrees"),

@@ -13,7 +13,7 @@ interval of their mean (Student's t) decides a comparison, each for itself:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -112,20 +112,3 @@ class Results(Protocol):
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs, and those after which the learning rate is divided: "second_step", "figure3"."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper, its place there, and the comparisons that its words name.
-
-    ``statement`` paraphrases the paper at ``place``. ``shown_in``: the tables and figures of the
-    numbers, separated by blanks. A claim with ``own_images`` needs the paper's data set: classes
-    and numbers of labels of CIFAR-10, numbers of Clothing1M.
-    """
-
-    id: str
-    place: str
-    shown_in: str
-    compare: Callable[[Results], Iterable[Comparison]]
-    statement: str
-    own_images: bool = False

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import sqrt
 from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.claims import SECTIONS
 from chainer_jo.reproduction.claims import claim as rule
+from chainer_jo.reproduction.claims.statements import SECTIONS, Claim
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters
 from chainer_jo.reproduction.running.store import RunStore
@@ -49,19 +49,12 @@ class Claims(Output):
     study: Study
     builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    _judged: dict[RunStore, list[dict]] = field(default_factory=dict, init=False, repr=False)
-
     name = "claims"
 
     def data(self, store: RunStore, setting: Setting) -> list[dict]:
-        """Every claim as ``claims.json`` has it. Judged once per store: a command checks and writes
-        claims after its last run."""
-        if store not in self._judged:
-            # Whichever noise rates were asked for, there may be others.
-            study = replace(self.study, noise_rates=None)
-            outputs = [build(study) for build in self.builds]
-            self._judged[store] = judged(study, outputs, store)
-        return self._judged[store]
+        """Every claim as ``claims.json`` has it."""
+        study = replace(self.study, noise_rates=None)  # there may be others than were asked for
+        return judged(study, [build(study) for build in self.builds], store)
 
     def text(self, store: RunStore, setting: Setting) -> str:
         """One line per claim that has been written, and the totals."""
@@ -74,21 +67,15 @@ class Claims(Output):
         claims = self.data(store, setting)
         if not claims:
             return []
-        shown = [claim for claim in claims if claim["word"] != rule.NOT_RUN]
-        unrun = [f"- {c['statement']} ({c['place']})" for c in claims if c["word"] == rule.NOT_RUN]
-        paragraphs = [
-            "# Claims of the paper in these runs",
-            f"{setting}.",
-            "\n".join(f"- {line}" for line in totals(claims)),
-            *RULE,
-            _test_images(self.study),
-            *(
-                f"## {section}\n\n{table(list(of_section))}"
-                for section, of_section in groupby(shown, lambda claim: claim["section"])
-            ),
-            f"## {len(unrun)} claims without a run" if unrun else "",
-            "\n".join(unrun),
-        ]
+        paragraphs = ["# Claims of the paper in these runs", f"{setting}."]
+        paragraphs += ["\n".join(f"- {line}" for line in totals(claims)), *RULE]
+        paragraphs.append(_test_images(self.study))
+        run = (claim for claim in claims if claim["word"] != rule.NOT_RUN)
+        for section, of_section in groupby(run, lambda claim: claim["section"]):
+            paragraphs += [f"## {section}", table(list(of_section))]
+        if unrun := [claim for claim in claims if claim["word"] == rule.NOT_RUN]:
+            paragraphs.append(f"## {len(unrun)} claims without a run")
+            paragraphs.append("\n".join(f"- {c['statement']} ({c['place']})" for c in unrun))
         text = "\n\n".join(filter(None, paragraphs)) + "\n"
         return output.write_all(folder / self.name, {".md": text, ".json": claims})
 
@@ -118,10 +105,10 @@ def judged(
     ]
 
 
-def _claim(claim: rule.Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
+def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
     """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
     study, features = results.study, results.study.features
-    pairs = zip(claim.compare(results), claim.compare(printed), strict=True)
+    pairs = zip(claim.comparisons(results), claim.comparisons(printed), strict=True)
     comparisons = [_comparison(here, paper) for here, paper in pairs]
     words = [each["word"] for each in comparisons]
     clustered = features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in.split())
