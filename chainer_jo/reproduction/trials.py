@@ -115,19 +115,6 @@ class Trials:
     def __abs__(self) -> Trials:
         return _by_trial(abs, self)
 
-    def __str__(self) -> str:
-        """``84.3 ± 0.4``, one standard deviation, and how many trials diverged."""
-        if not self.has_numbers:
-            return "not run"
-        diverged = f" ({self.diverged} of {len(self.numbers)} diverged)" if self.diverged else ""
-        if not self.finished:
-            return diverged.strip(" ()")
-        if self.constant is not None:
-            return alike(self.constant)[0]
-        if self.std is None:
-            return f"{alike(self.mean)[0]} (1 trial){diverged}"
-        return " ± ".join(alike(self.mean, self.std)) + diverged
-
 
 def half_width(variance: float, share: float, degrees: int, error_rate: float) -> float:
     """Half width of an interval by Student's t: ``variance`` of one trial, estimated with so many

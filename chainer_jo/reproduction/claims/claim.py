@@ -1,13 +1,10 @@
 """A statement of the paper, the comparisons that its words name, and the word that follows.
 
-Runs of one trial share a seed: the validation split, the noisy labels of each kind, and within a
-step initial weights and order of images. Differences are therefore taken trial by trial. The 95 %
-interval of their mean (Student's t) decides a comparison, each for itself:
-
-- `AGREES`: the interval lies on the side that the paper claims.
-- `CONTRADICTS`: the interval lies on the other side.
-- `UNCLEAR`: the interval includes the bound, or as many trials have diverged as have finished.
-- `ONE_TRIAL`, `NOT_RUN`: fewer than two trials; there is no interval.
+Runs of one trial share a seed: validation split, noisy labels, and within a step initial weights
+and order of images. Differences are therefore taken trial by trial. The 95 % interval of their mean
+(Student's t) decides each comparison by itself: it agrees with the paper if the interval lies on
+the claimed side, contradicts it on the other side, and is unclear if the interval includes the
+bound, or if as many trials have diverged as have finished.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def noise_entropy(rate: float) -> float:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """The comparisons of ``results`` by claim, in the order of `statements`."""
+class Pairs:
+    """The pairs of numbers from ``results`` that each claim compares."""
 
     results: Results
 

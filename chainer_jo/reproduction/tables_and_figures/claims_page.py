@@ -9,8 +9,6 @@ from itertools import groupby
 from math import sqrt
 from pathlib import Path
 
-from chainer_jo import files
-from chainer_jo.errors import UserError
 from chainer_jo.reproduction.claims import claim as rule
 from chainer_jo.reproduction.claims.statements import SECTIONS, Claim
 from chainer_jo.reproduction.experiments.presets import Study
@@ -35,8 +33,6 @@ RULE = (
     "half of the epochs before the learning rate is first divided. Paper: the same two numbers, "
     "where the paper's tables print them.",
 )
-#: The remedy for a damaged claims.json.
-AGAIN = "the file removed, so that it is written again"
 HEADERS = ("claim", "comparison", "at", "paper", "here", "difference (95 %)", "word")
 
 
@@ -57,8 +53,8 @@ class Claims(Output):
         return judged(study, [build(study) for build in self.builds], store)
 
     def text(self, store: RunStore, setting: Setting) -> str:
-        """One line per claim that has been written, and the totals."""
-        claims = read(store.root)
+        """One line per claim, and the totals."""
+        claims = self.data(store, setting)
         lines = [f"{c['word']:12}  {c['place']:12}  {c['statement']}" for c in claims]
         return "\n".join([*lines, "", *totals(claims)])
 
@@ -78,18 +74,6 @@ class Claims(Output):
             paragraphs.append("\n".join(f"- {c['statement']} ({c['place']})" for c in unrun))
         text = "\n\n".join(filter(None, paragraphs)) + "\n"
         return output.write_all(folder / self.name, {".md": text, ".json": claims})
-
-
-def read(folder: Path) -> list[dict]:
-    """The claims in a results folder; none where no claims were written. Raises UserError for a
-    word that is none of `rule.CLAIM_WORDS`, and for a file of another form."""
-    path = folder / "claims.json"
-    claims = files.read_json(path, list, missing=[])
-    with files.expected(path, AGAIN):
-        if unknown := {claim["word"] for claim in claims} - {*rule.CLAIM_WORDS}:
-            expected = ", ".join(rule.CLAIM_WORDS)
-            raise UserError(f"{path}: word {unknown.pop()!r}, expected one of: {expected}")
-    return claims
 
 
 def judged(
