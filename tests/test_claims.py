@@ -3,8 +3,6 @@
 import hashlib
 import json
 import re
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import paper_source
@@ -12,9 +10,7 @@ import pytest
 from made_up_results import MadeUp, changed
 from processes import ROOT
 
-from chainer_jo import files
-from chainer_jo.errors import UserError
-from chainer_jo.reproduction.claims import CLAIMS, SECTIONS, phases
+from chainer_jo.reproduction.claims import phases
 from chainer_jo.reproduction.claims.claim import (
     AGREES,
     CONTRADICTED,
@@ -26,82 +22,48 @@ from chainer_jo.reproduction.claims.claim import (
     Comparison,
     word_of,
 )
+from chainer_jo.reproduction.claims.statements import SECTIONS
 from chainer_jo.reproduction.experiments.presets import PRESETS, Study
-from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import claims_page
-from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
-from chainer_jo.reproduction.tables_and_figures.output import Setting
 from chainer_jo.reproduction.trials import Trials
 
-#: A change that contradicts each claim in a comparison at least.
+#: Changes that contradict claims whose words `reversed_` leaves true.
 CONTRADICTED_BY = {
-    "noise-degrades": changed("table1", 95.0, method="cross_entropy", noise_rate=0.9),
-    "training-loss-misleads": changed("table1", (40, 80, 85, 92), logged="", noise_rate=0.5),
-    "labels-are-corrected":
-        changed("table1", 50.0, method="joint", accuracy="recovery", noise_rate=0.5),
-    "soft-tests-better": changed("figure4", 88.0, rule="all", accuracy="test"),
     "prior-prevents-one-class": changed("ablations", 84.0, removed="prior", noise="symmetric"),
-    "entropy-concentrates-labels":
-        changed("ablations", 0.5, removed="nothing", quantity="above_0.99"),
-    "entropy-is-required": changed("ablations", 87.0, removed="entropy", quantity="last"),
     "without-both-terms-stuck": changed("ablations", 75.0, removed="both terms", quantity="last"),
-    "averaging-prevents-wrong-updates": changed("ablations", 87.0, removed="averaging"),
-    "low-rate-drops": changed("figure2", (40, 80, 80, 79), learning_rate=0.02),
     "high-rate-keeps": changed("figure2", (40, 80, 80, 77), learning_rate=0.2),
     "every-noise-is-fitted": changed("figure3", (2.3, 1.9, 1.9, 1.8), noise_rate=0.5),
-    "loss-rises-with-noise": changed("figure3", (2.3, 1.3, 0.2, 0.01), noise_rate=0.5),
-    "high-rate-does-not-memorize": changed("figure3", (2.3, 1.6, 0.2, 0.01), noise_rate=0.5),
     "soft-converges-faster": changed("figure4", (85.0, 0.05), rule="top5000"),
-    "soft-recovers-better": changed("figure4", 87.0, rule="top500", accuracy="recovery"),
-    "top-500-is-best": changed("figure4", 88.0, rule="top50", accuracy="test"),
-    "soft-tests-better-at-equal-recovery": changed("figure4", 87.0, rule="top500", accuracy="test"),
-    "symmetric-test-is-better": changed("table1", 40.0, accuracy="test", method="joint"),
-    "symmetric-recovery-is-better": changed("table1", 50.0, accuracy="recovery", method="joint"),
-    "symmetric-cross-entropy-drops": changed("table1", 84.0, score="last", noise_rate=0.5),
-    "low-rate-fits-noise":
-        changed("table1", (10, 40, 39, 30), logged="accuracy/noisy", noise_rate=0.5),
     "symmetric-joint-keeps": changed("table1", 87.0, score="last", method="joint", noise_rate=0.5),
-    "asymmetric-test-is-better": changed("table2", 95.0, method="forward", accuracy="test"),
-    "asymmetric-recovery-is-better": changed("table2", 99.0, method="cnn_crf", score="best"),
+    "asymmetric-joint-keeps": changed("table2", 82.0, score="last", method="joint"),
     "half-asymmetric-gains-least":
         changed("table2", 90.0, method="joint", noise_rate=0.5, score="last"),
-    "cat-and-dog-are-why": changed("exchanged_classes", 97.0, classes="exchanged", noise_rate=0.5),
-    "asymmetric-cross-entropy-drops": changed("table2", 91.0, score="last", noise_rate=0.1),
-    "asymmetric-forward-drops": changed("table2", 92.0, score="last", method="forward"),
-    "asymmetric-joint-keeps": changed("table2", 82.0, score="last", method="joint"),
-    "pseudo-loss-is-lower": changed("figure6", (2.3, 1.5, 0.2, 0.01), labels="pseudo"),
-    "pseudo-corrected-less": changed("label_accuracy", 95.0, labels="pseudo", stage="updated"),
-    "pseudo-accuracy-is-lower": changed("figure5", (30, 88, 88, 87), labels="pseudo"),
-    "pseudo-accuracy-stays-lower":
-        changed("figure5", (30, 92, 92, 91), labels="pseudo", stage="updated"),
     "updated-loss-follows-truth":
         changed("figure6", (2.3, 1.5, 0.2, 0.01), labels="symmetric_0.3", stage="updated"),
-    "truth-is-better": changed("figure5", (30, 80, 85, 84), labels="ground_truth"),
-    "clothing1m-beats-forward": changed("table3", 68.0, method="joint"),
-    "noise-wants-high-rate": changed("table8", 75.0, parameter="learning_rate", value=0.1),
-    "table6-insensitive": changed("table6", 80.0, parameter="beta", value=0.5),
     "table7-insensitive": changed("table7", 80.0, parameter="alpha", value=0.1),
-    "table8-insensitive": changed("table8", 80.0, parameter="learning_rate", value=0.05),
-    "table9-insensitive": changed("table9", 80.0, parameter="beta", value=1.0),
-    "table10-start": changed("table10", 91.0, parameter="start_epoch", value=0),
-    "table11-start": changed("table11", 70.0, parameter="start_epoch", value=150),
     "table10-stop": changed("table10", 88.0, parameter="stop_epoch", value=300),
     "table11-stop": changed("table11", 82.0, parameter="stop_epoch", value=200),
-    "sure-labels-are-right": changed("table13", 90.0, range="1-0.99"),
     "unsure-labels-are-wrong": changed("table12", 73.1, range="0.9-0"),
 }  # fmt: skip
 
+
+def reversed_(kind, keys, number):
+    """What was larger is smaller, a hundred times as far."""
+    return tuple(-100 * n for n in number) if isinstance(number, tuple) else -100 * number
+
+
+CLAIMS = [claim for claims in SECTIONS.values() for claim in claims]
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 BY_ID = {claim.id: claim for claim in CLAIMS}
 
 
 def words(claim, results):
-    return [comparison.word for comparison in claim.compare(results)]
+    return [comparison.word for comparison in claim.comparisons(results)]
 
 
 class TestList:
     def test_numbers_in_the_statements_are_the_places(self):
-        assert len(BY_ID) == len(CLAIMS) and BY_ID.keys() == CONTRADICTED_BY.keys()
+        assert len(BY_ID) == len(CLAIMS) and BY_ID.keys() > CONTRADICTED_BY.keys()
         for claim in CLAIMS:
             text = paper_source.places()[claim.place]
             said = re.sub(r"Table \d+", "", claim.statement)
@@ -113,7 +75,7 @@ class TestList:
         """docs/history.md names the digest of the list in its latest entry."""
         listed = [
             [section, claim.id, claim.place, claim.statement, claim.own_images,
-             [[c.compared, c.at, c.by, c.unit] for c in claim.compare(MadeUp())]]
+             [[c.compared, c.at, c.by, c.unit] for c in claim.comparisons(MadeUp())]]
             for section, claims in SECTIONS.items() for claim in claims
         ]  # fmt: skip
         sized = {name: preset.sized_for for name, preset in PRESETS.items()}
@@ -128,7 +90,7 @@ class TestList:
         results.change = lambda kind, keys, number: (asked.add(kind), number)[1]
         words(claim, results)
         beside = {"label_accuracy": {"figure5", "figure6"}, "exchanged_classes": {"table2"}}
-        shown = set(claim.shown_in)
+        shown = set(claim.shown_in.split())
         assert asked - set(beside) <= shown
         assert shown <= asked | set().union(*(beside.get(kind, ()) for kind in asked))
 
@@ -141,7 +103,8 @@ class TestWords:
 
     @every_claim
     def test_is_contradicted(self, claim):
-        assert CONTRADICTS in words(claim, MadeUp(CONTRADICTED_BY[claim.id]))
+        change = CONTRADICTED_BY.get(claim.id, reversed_)
+        assert CONTRADICTS in words(claim, MadeUp(change))
 
     @every_claim
     @pytest.mark.parametrize(("results", "word"), [
@@ -167,7 +130,7 @@ class TestWords:
     def test_the_interval_decides(self, differences, by, word):
         """By t(2) = 4.303: 2.484 times the standard deviation of three trials."""
         sides = Trials(dict(enumerate(differences))), Trials.of_all(0.0)
-        assert Comparison("", "", *sides, by=by).word == word
+        assert Comparison("", "", sides, by=by).word == word
 
     @pytest.mark.parametrize(("found", "word"), [
         ([AGREES, AGREES], AGREES),
@@ -191,7 +154,7 @@ class TestWords:
 
     @every_claim
     def test_a_diverged_trial_is_counted_and_has_no_number(self, claim):
-        for comparison in claim.compare(MadeUp(trials=6, diverged=(2,))):
+        for comparison in claim.comparisons(MadeUp(trials=6, diverged=(2,))):
             assert comparison.word == AGREES and comparison.difference.diverged <= 1
             assert len(comparison.difference.finished) >= 5
 
@@ -199,7 +162,9 @@ class TestWords:
     def test_the_interval_covers_the_truth_in_95_of_100_cases(self, n):
         """So a comparison at its bound contradicts in one case of 40."""
         draws, zero = np.random.default_rng(n).normal(80, 2, (4000, n)), Trials.of_all(80.0)
-        found = [Comparison("", "", Trials(dict(enumerate(d))), zero).word for d in draws.tolist()]
+        found = [
+            Comparison("", "", [Trials(dict(enumerate(d))), zero]).word for d in draws.tolist()
+        ]
         for word in (AGREES, CONTRADICTS):
             assert found.count(word) / 4000 == pytest.approx(0.025, abs=0.0075)
 
@@ -223,6 +188,9 @@ class TestPhases:
         rises = phases.rises_at_drop(curve, (40, [20, 30]))
         assert [rise.mean for rise in rises] == [30.5 - 18.5, 5.0]
         assert phases.rises_at_drop(curve, (40, [6, 30]))[1] == Trials({})  # too short before
+        short = {**self.RAMP, 2: list(range(19))}
+        assert sorted(phases.before_drop(short, (40, [20])).numbers) == [0, 1]
+        assert phases.end({0: [], 1: [2.0]}).numbers == {1: 2.0}
 
     def test_a_flat_curve_has_no_peak(self):
         """Where each is highest it would be 1.9 above the end, by noise alone."""
@@ -234,39 +202,18 @@ class TestPhases:
         assert phases.peak(hill).mean == pytest.approx(85, abs=0.2)
         assert phases.peak({0: flat[0], 1: flat[1], 2: None}).numbers[2] is None
 
-    def test_curves_too_short_for_a_phase_do_not_count(self):
-        short = {**self.RAMP, 2: list(range(19))}
-        assert sorted(phases.before_drop(short, (40, [20])).numbers) == [0, 1]
-        for phase in (phases.end, phases.peak):
-            assert phase({0: [], 1: [2.0]}).numbers == {1: 2.0}
 
-
-class TestTrials:
-    def test_arithmetic_goes_trial_by_trial(self):
-        """A trial that one side lacks is left out; one that either side diverged in has diverged; a
-        given number goes with every trial."""
-        a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({1: 50.0, 3: 7.0, 0: 90.0})
-        assert (a - b).numbers == {0: -10.0, 1: None}
-        assert abs(a - b).numbers == {0: 10.0, 1: None}
-        assert Trials({0: 80.0}) - Trials({1: 80.0}) == Trials({})
-        assert (a.mean, a.diverged) == (87.5, 1)
-        given = Trials.of_all(95.0)
-        assert (given.mean, given.interval) == (95.0, None)
-        assert given - Trials({0: 97.0, 4: 94.0}) == Trials({0: -2.0, 4: 1.0})
-        difference = Trials({0: 97.2, 1: 13.2}) - Trials({0: 96.1, 1: 12.1})
-        assert difference.interval == (1.1, 1.1)  # 97.2 - 96.1 is not 13.2 - 12.1
-
-    @pytest.mark.parametrize(("shown", "text"), [
-        (Trials({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
-        (Trials({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
-        (Trials.of_all(1500.0), "1500.0"),
-        (Trials({0: 90.0}), "90.0 (1 trial)"),
-        (Trials({}), "not run"),
-        (Trials({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
-        (Trials({0: None}), "1 of 1 diverged"),
-    ])  # fmt: skip
-    def test_numbers_are_short(self, shown, text):
-        assert str(shown) == text
+def test_arithmetic_goes_trial_by_trial():
+    """A trial that one side lacks is left out; one that either side diverged in has diverged; a
+    given number goes with every trial."""
+    a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({1: 50.0, 3: 7.0, 0: 90.0})
+    assert ((a - b).numbers, a.mean, a.diverged) == ({0: -10.0, 1: None}, 87.5, 1)
+    assert abs(a - b).numbers == {0: 10.0, 1: None}
+    given = Trials.of_all(95.0)
+    assert (given.mean, given.interval, given.only([1])) == (95.0, None, given)
+    assert (given - Trials({0: 97.0, 4: 94.0})).only([4]) == Trials({4: 1.0})
+    difference = Trials({0: 97.2, 1: 13.2}) - Trials({0: 96.1, 1: 12.1})
+    assert difference.interval == (1.1, 1.1)  # 97.2 - 96.1 is not 13.2 - 12.1
 
 
 class TestPage:
@@ -325,23 +272,3 @@ class TestPage:
         table = claims_page.table([claim])
         assert "| contradicts: the situation did not arise |" in table.splitlines()[2]
         assert "clusters of pixels, not of ResNet-50's features" in table
-
-    def test_claims_are_judged_once_per_command(self, tmp_path, monkeypatch):
-        calls, setting = [], Setting("digits", "digits", "fp32")
-        monkeypatch.setattr(claims_page, "judged", lambda *args: calls.append(args) or [])
-        claims, store = Claims(Study(PRESETS["digits"], "digits"), []), RunStore(tmp_path)
-        claims.data(store, setting)  # the check before writing
-        assert claims.write(store, setting, tmp_path, tmp_path) == [] and len(calls) == 1
-        replace(claims).data(store, setting)  # another command
-        assert len(calls) == 2
-
-    @pytest.mark.parametrize(("content", "said"), [
-        ([{"word": AGREES}, {"word": "holds"}], "word 'holds', expected one of: agrees"),
-        *((content, r"damaged \(.*expected the file removed")
-          for content in ([3], [{}], [{"word": ["agrees"]}])),
-    ])  # fmt: skip
-    def test_an_unknown_word_and_claims_of_another_form_are_one_line(self, tmp_path, content, said):
-        files.write_json(tmp_path / "claims.json", content)
-        with pytest.raises(UserError, match=f"claims.json: {said}"):
-            claims_page.read(tmp_path)
-        assert claims_page.read(Path(tmp_path / "nowhere")) == []

@@ -121,7 +121,7 @@ def test_a_table_of_another_form_is_one_line_before_it_is_replaced(computed, cap
     files.write_json(computed / "results" / "tiny" / "table1.json", content)
     assert run(table1, computed, "--no-runs") == 2
     line = refused(capsys)
-    assert "table1.json: damaged (" in line and "expected the file removed" in line
+    assert "table1.json: damaged (" in line and "remove the file" in line
 
 
 def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(

@@ -15,7 +15,6 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import PRESETS
 from chainer_jo.reproduction.running.provenance import known
 from chainer_jo.reproduction.running.store import read_packed
-from chainer_jo.reproduction.tables_and_figures import claims_page as claims
 
 #: The preset of the paper's own scale, and presets of which the README shows the first there is.
 FULL_SCALE = "paper"
@@ -47,7 +46,7 @@ class Reference:
 
     @cached_property
     def claims(self) -> list[dict]:
-        return claims.read(self.results)
+        return files.read_json(self.results / "claims.json", list, missing=[])
 
     def outputs(self, kind: str) -> dict[int, dict]:
         """The tables or figures that there are, by number."""

@@ -10,7 +10,7 @@ from matrix import matrix
 from pack import SUMS
 from readme_regions import claim_link, wrapped
 
-from chainer_jo.reproduction.claims import SECTIONS
+from chainer_jo.reproduction.claims.statements import SECTIONS
 from chainer_jo.reproduction.experiments.presets import PRESETS
 from chainer_jo.reproduction.running.store import PACKED
 from chainer_jo.reproduction.tables_and_figures.claims_page import totals

@@ -7,25 +7,23 @@ is never bit-identical on another machine. A cell agrees if it could be another 
 from __future__ import annotations
 
 import itertools
-import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-
-import numpy as np
-from scipy.special import stdtrit
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.trials import Trials
+from chainer_jo.reproduction.trials import (
+    Scatter,
+    Trials,
+    limit,
+    typical_variance,
+    weighted_mean,
+)
 
 #: Probability that a faithful repetition is reported to differ, for any number of cells.
 ERROR_RATE = 0.01
-#: The weight of the typical scatter in each cell, in degrees of freedom. Six trials of Tables 1 and
-#: 2 on the digits, held against each other, justify one or two: unstable cells scatter six to
-#: nine times as far.
-TYPICAL_WEIGHT = 2
 
 WITHIN, DIFFERS = "within scatter", "differs"
 UNFINISHED, NO_REFERENCE, TOO_FEW = "not finished here", "no reference", "too few trials"
@@ -35,7 +33,7 @@ MEAN = "mean of all cells"
 _UNKNOWN_SEEDS = itertools.count(-1, -1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """One cell here and in the reference, without numbers if the reference has no such cell. Cells
     of one ``unit`` are compared by a common typical scatter."""
@@ -50,21 +48,14 @@ class Pair:
     def difference(self) -> float:
         return self.here.mean - self.reference.mean
 
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom of the variance over both sides' trials."""
-        return sum(max(0, len(side.finished) - 1) for side in (self.here, self.reference))
-
-    @property
-    def squares(self) -> float:
-        """Sum over all trials of the squared distance to their side's mean."""
-        sides = (self.here.finished, self.reference.finished)
-        return sum(float(np.var(numbers)) * len(numbers) for numbers in sides)
+    @cached_property
+    def scatter(self) -> Scatter:
+        return Scatter.of(self.here, self.reference)
 
     @property
     def comparable(self) -> bool:
         """True if both sides have a number, and there are trials enough for a variance."""
-        return bool(self.here.finished and self.reference.finished) and self.degrees > 0
+        return bool(self.here.finished and self.reference.finished) and self.scatter.degrees > 0
 
     @property
     def same_numbers(self) -> bool:
@@ -154,33 +145,32 @@ def _name(cell: dict) -> str:
 
 
 def compare_pairs(pairs: Sequence[Pair]) -> list[Comparison]:
-    """A verdict on every pair.
-
-    Student's t test of the difference of means, Bonferroni-corrected for the number of cells. The
-    variance of a cell with few trials is shrunk towards the typical variance of all cells, as in
-    the moderated t statistic (Smyth 2004).
+    """A verdict on every pair: Student's t test of the difference of means, Bonferroni-corrected
+    for the number of cells. The variance of a cell with few trials is drawn towards the typical
+    variance of all cells.
 
     Raises UserError if nothing can be compared.
     """
-    compared = [pair for pair in pairs if pair.comparable]
-    if not compared:
+    scatters = {pair: pair.scatter for pair in pairs if pair.comparable}
+    if not scatters:
         raise UserError(
             "nothing to compare: expected a cell with a finished trial on both sides and two on "
             "one of them"
         )
-    typical = {
-        unit: statistics.median(p.squares / p.degrees for p in compared if p.unit == unit)
-        for unit in {pair.unit for pair in compared}
-    }
-    for table in dict.fromkeys(pair.table for pair in compared):
-        compared += _mean([p for p in compared if p.table == table], typical)
-    comparisons = [_without_numbers(pair) for pair in pairs if not pair.comparable]
-    for pair in compared:
+    for unit in {pair.unit for pair in scatters}:
+        of_unit = {pair: scatter for pair, scatter in scatters.items() if pair.unit == unit}
+        typical = typical_variance(list(of_unit.values()))
+        scatters |= {pair: scatter.shrunk(typical) for pair, scatter in of_unit.items()}
+    for table in dict.fromkeys(pair.table for pair in scatters):
         # Means over many cells are steadier than any of these, and stand alone.
-        limit = _limit(pair, typical.get(pair.unit), ERROR_RATE / len(compared))
+        if mean := _mean({p: s for p, s in scatters.items() if p.table == table}):
+            scatters[mean] = mean.scatter
+    comparisons = [_without_numbers(pair) for pair in pairs if not pair.comparable]
+    for pair, scatter in scatters.items():
+        most = limit(scatter, pair.here, pair.reference, ERROR_RATE / len(scatters))
         # Sums of the same numbers in another order differ in the last bit.
-        apart = abs(pair.difference) > max(limit, 1e-9)
-        comparisons.append(Comparison(pair, DIFFERS if apart else WITHIN, limit))
+        apart = abs(pair.difference) > max(most, 1e-9)
+        comparisons.append(Comparison(pair, DIFFERS if apart else WITHIN, most))
     return comparisons
 
 
@@ -196,35 +186,17 @@ def _without_numbers(pair: Pair) -> Comparison:
     return Comparison(pair, TOO_FEW)
 
 
-def _limit(pair: Pair, typical: float | None, error_rate: float) -> float:
-    """The largest difference that is within scatter."""
-    degrees = pair.degrees + (0 if typical is None else TYPICAL_WEIGHT)
-    spread = 1 / len(pair.here.finished) + 1 / len(pair.reference.finished)
-    quantile = float(stdtrit(degrees, 1 - error_rate / 2))
-    return quantile * math.sqrt(_variance(pair, typical) * spread)
-
-
-def _variance(pair: Pair, typical: float | None) -> float:
-    """The variance of one trial, drawn towards the typical one if there is one."""
-    if typical is None:
-        return pair.squares / pair.degrees
-    return (pair.squares + TYPICAL_WEIGHT * typical) / (pair.degrees + TYPICAL_WEIGHT)
-
-
-def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
+def _mean(scatters: dict[Pair, Scatter]) -> Pair | None:
     """An additional cell: the mean, trial by trial, of a table's cells in percent. It detects a
-    common shift that is hidden in the scatter of each cell. Cells are weighted by the inverse of
-    their scatter, so that noisy cells do not dominate."""
-    usable = [pair for pair in pairs if pair.unit == "percent"]
+    common shift that is hidden in the scatter of each cell."""
+    usable = [pair for pair in scatters if pair.unit == "percent"]
     for side in ("here", "reference"):
         most = max((len(getattr(p, side).finished) for p in usable), default=0)
         usable = [p for p in usable if len(getattr(p, side).finished) == most]
-    variances = [_variance(p, typical["percent"]) for p in usable]
-    if len(usable) < 2 or not all(variances):
-        return []
-    weights = 1 / np.sqrt(variances)
-    sides = (
-        np.average([getattr(p, side).finished for p in usable], 0, weights).tolist()
-        for side in ("here", "reference")
+    used = [scatters[pair] for pair in usable]
+    if len(usable) < 2 or not all(scatter.variance for scatter in used):
+        return None
+    here, reference = (
+        weighted_mean([getattr(p, side) for p in usable], used) for side in ("here", "reference")
     )
-    return [Pair(usable[0].table, MEAN, MEAN, *(Trials(dict(enumerate(s))) for s in sides))]
+    return Pair(usable[0].table, MEAN, MEAN, here, reference)

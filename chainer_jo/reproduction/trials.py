@@ -1,15 +1,24 @@
-"""A number per trial, and the mean with its confidence interval."""
+"""The statistics of trials: numbers by trial, intervals of their mean, scatter of two sides.
+
+Claims compare numbers trial by trial, by the `Trials.interval` of their difference. A comparison
+with a reference, whose trials are other draws, has a `limit` of what is within scatter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev, variance
 
 CONFIDENCE = 0.95
 """Confidence level of every interval of a mean."""
+
+TYPICAL_WEIGHT = 2
+"""Weight of the typical variance in each cell, in degrees of freedom. Six trials of Tables 1 and 2
+on the digits, held against each other, justify one or two: unstable cells scatter six to nine times
+as far."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,12 @@ class Trials:
         spread = "" if self.std is None else f" ± {self.std:.{digits}f}"
         return f"{self.mean:.{digits}f}{spread}"
 
+    def only(self, trials: Iterable[int]) -> Trials:
+        """These trials; a constant stays."""
+        if self.constant is not None:
+            return self
+        return Trials({trial: self.numbers[trial] for trial in trials})
+
     def at(self, trial: int) -> float | None:
         """The number of one trial."""
         return self.numbers[trial] if self.constant is None else self.constant
@@ -99,19 +114,6 @@ class Trials:
 
     def __abs__(self) -> Trials:
         return _by_trial(abs, self)
-
-    def __str__(self) -> str:
-        """``84.3 ± 0.4``, one standard deviation, and how many trials diverged."""
-        if not self.has_numbers:
-            return "not run"
-        diverged = f" ({self.diverged} of {len(self.numbers)} diverged)" if self.diverged else ""
-        if not self.finished:
-            return diverged.strip(" ()")
-        if self.constant is not None:
-            return alike(self.constant)[0]
-        if self.std is None:
-            return f"{alike(self.mean)[0]} (1 trial){diverged}"
-        return " ± ".join(alike(self.mean, self.std)) + diverged
 
 
 def half_width(variance: float, share: float, degrees: int, error_rate: float) -> float:
@@ -133,6 +135,51 @@ def _by_trial(operation: Callable[..., float], *operands: Trials) -> Trials:
         finished = [n for each in operands if (n := each.at(trial)) is not None]
         result[trial] = operation(*finished) if len(finished) == len(operands) else None
     return Trials(result)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Variance of one trial, and its degrees of freedom."""
+
+    variance: float
+    degrees: int
+
+    @staticmethod
+    def of(*sides: Trials) -> Scatter:
+        """Pooled over the trials of several sides, each around its own mean; without degrees of
+        freedom unless one side has two trials."""
+        several = [side.finished for side in sides if len(side.finished) > 1]
+        degrees = sum(len(numbers) - 1 for numbers in several)
+        squares = sum(variance(numbers) * (len(numbers) - 1) for numbers in several)
+        return Scatter(squares / max(degrees, 1), degrees)
+
+    def shrunk(self, typical: float | None) -> Scatter:
+        """Drawn towards a ``typical`` variance, if there is one, as in the moderated t statistic
+        (Smyth 2004)."""
+        if typical is None:
+            return self
+        degrees = self.degrees + TYPICAL_WEIGHT
+        return Scatter((self.variance * self.degrees + TYPICAL_WEIGHT * typical) / degrees, degrees)
+
+
+def typical_variance(cells: Sequence[Scatter]) -> float:
+    """The median variance of many cells."""
+    return median(cell.variance for cell in cells)
+
+
+def limit(scatter: Scatter, a: Trials, b: Trials, error_rate: float) -> float:
+    """The largest difference of both sides' means that is within scatter."""
+    share = 1 / len(a.finished) + 1 / len(b.finished)
+    return half_width(scatter.variance, share, scatter.degrees, error_rate)
+
+
+def weighted_mean(cells: Sequence[Trials], scatters: Sequence[Scatter]) -> Trials:
+    """The mean over cells of equally many trials, one number per trial in their order. Cells weigh
+    by the inverse of their scatter, so that noisy cells do not dominate."""
+    weights = [scatter.variance**-0.5 for scatter in scatters]
+    columns = zip(*(cell.finished for cell in cells), strict=True)
+    means = (sum(map(float.__mul__, weights, column)) / sum(weights) for column in columns)
+    return Trials(dict(enumerate(means)))
 
 
 def alike(*numbers: float) -> list[str]:

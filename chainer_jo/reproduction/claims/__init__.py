@@ -2,15 +2,10 @@
 
 ::
 
-    for claim in CLAIMS:
-        comparisons = list(claim.compare(results))
-        print(claim.place, claim.statement, word_of(each.word for each in comparisons))
+    for claim in itertools.chain(*SECTIONS.values()):
+        words = [comparison.word for comparison in claim.comparisons(results)]
+        print(claim.place, claim.statement, word_of(words))
 
-The rule is in `claim`, the list in `statements`, the numbers in `comparisons`. All
-three are frozen: a change needs an entry in docs/history.md.
+`claim` has the rule, `statements` the list, `comparisons` the numbers. All three are frozen: a
+change needs an entry in docs/history.md.
 """
-
-from chainer_jo.reproduction.claims.claim import Claim
-from chainer_jo.reproduction.claims.statements import SECTIONS
-
-CLAIMS: tuple[Claim, ...] = tuple(claim for claims in SECTIONS.values() for claim in claims)

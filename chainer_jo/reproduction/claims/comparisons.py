@@ -1,11 +1,12 @@
-"""The numbers that the words of each claim compare, in the order of `statements`."""
+"""The numbers that the words of each claim compare."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
 
 from chainer_jo.reproduction.claims import phases
-from chainer_jo.reproduction.claims.claim import PERCENT, POINTS, Comparison, Results
+from chainer_jo.reproduction.claims.claim import POINTS, Comparison, Results
 from chainer_jo.reproduction.paper import settings, tables
 from chainer_jo.reproduction.paper.printed import SensitivityTable
 from chainer_jo.reproduction.trials import Trials
@@ -17,7 +18,7 @@ ALMOST_ALL = 95.0
 
 NATS = "nats"
 CLASSES = 10
-SCORES = BEST, LAST = "best", "last"
+BEST, LAST = SCORES = ("best", "last")
 ACCURACIES = {"test": "test accuracy", "recovery": "label accuracy"}
 METHODS = {"cross_entropy": "cross entropy", "forward": "Forward", "cnn_crf": "CNN-CRF"}
 RATES = {
@@ -29,6 +30,9 @@ BEST_HARD_RULE = f"top{settings.FIGURE4_BEST_TOP}"
 HARD_RULES = (*(f"top{k}" for k in settings.FIGURE4_TOPS), "all")
 NOISES = {table.noise: table.noise_rate for table in (tables.TABLE6, tables.TABLE8)}
 """Kind and rate of the noise in the paper's tables of hyper parameters, and of the ablations."""
+QUANTITIES = {"first": "label accuracy after the first update", "last": "label accuracy at the end"}
+QUANTITIES["above_0.99"] = "share of labels with p over 0.99"
+ABLATIONS = {"averaging": "mean of epochs > one epoch alone", "entropy": "with L_e > without"}
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in settings.FIGURES_5_6_NOISE_RATES)
 LABELS = {LESS_NOISY: "symmetric 0.3", NOISIER: "symmetric 0.5", "pseudo": "pseudo labels"}
 LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
@@ -37,33 +41,14 @@ PHASES = {"peak": phases.peak, "end": phases.end}
 COMMON_RATES = (0.01, 0.1)
 """Learning rates, below and above every chosen one, that Tables 8 and 9 have in common."""
 
-Comparisons = Iterator[Comparison]
+Named = tuple[str, Trials]
 
 
-def compare(
-    compared: str,
-    at: str,
-    sides: Iterable[Trials],
-    by: float = 0.0,
-    unit: str = PERCENT,
-    situation: bool = False,
-) -> Comparison:
-    """The comparison of two ``sides``, the one that should be larger first."""
-    larger, smaller = sides
-    return Comparison(compared, at, larger, smaller, by, unit, situation)
-
-
-def drops(what: str, names: Sequence[str], at: str, sides: Iterable[Trials]) -> Comparison:
-    """A loss of more than `BOUND` points: before, after, and their names."""
-    return compare(f"{what}: {names[0]} > {names[1]} + {BOUND:g}", at, sides, by=BOUND)
-
-
-def keeps(
-    what: str, names: Sequence[str], at: str, sides: Iterable[Trials], situation: bool = False
-) -> Comparison:
-    """A loss of less than `BOUND` points: after, before, and their names."""
-    compared = f"{what}: {names[0]} > {names[1]} - {BOUND:g}"
-    return compare(compared, at, sides, by=-BOUND, situation=situation)
+def loss(what: str, at: str, before: Named, after: Named, drop: bool) -> Comparison:
+    """A loss of more than `BOUND` points for a ``drop``, else of less: both names and numbers."""
+    (first, a), (second, b) = (before, after) if drop else (after, before)
+    compared = f"{what}: {first} > {second} {'+' if drop else '-'} {BOUND:g}"
+    return Comparison(compared, at, [a, b], by=BOUND if drop else -BOUND)
 
 
 def noise_entropy(rate: float) -> float:
@@ -75,310 +60,264 @@ def noise_entropy(rate: float) -> float:
     return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))
 
 
-def _cell(
-    results: Results, table: str, method: str, score: str, accuracy: str, rate: float
-) -> Trials:
-    return results.trials(table, method=method, score=score, accuracy=accuracy, noise_rate=rate)
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of numbers from ``results`` that each claim compares."""
 
+    results: Results
 
-def noise_degrades(results: Results) -> Comparisons:
-    for score, rate in product(SCORES, RATES["table1"]):
-        cell = partial(_cell, results, "table1", "cross_entropy", score, "test")
-        compared = f"test accuracy of cross entropy, {score} epoch: no noise > noise"
-        yield compare(compared, f"r = {rate}", (cell(0), cell(rate)))
+    def _cell(self, table: str, *keys: str | float) -> Trials:
+        """A number of Table 1 or 2 by method, score, accuracy and noise rate."""
+        return self.results.trials(table, **dict(zip(tables.TABLE1.names, keys, strict=True)))
 
+    def noise_degrades(self) -> Iterator[Comparison]:
+        for score, rate in product(SCORES, RATES["table1"]):
+            sides = [self._cell("table1", "cross_entropy", score, "test", r) for r in (0, rate)]
+            compared = f"test accuracy of cross entropy, {score} epoch: no noise > noise"
+            yield Comparison(compared, f"r = {rate}", sides)
 
-def loss_misleads(results: Results) -> Comparisons:
-    compared = "test accuracy of cross entropy: best epoch > epoch of the lowest training loss"
-    for rate in RATES["table1"]:
-        best = _cell(results, "table1", "cross_entropy", BEST, "test", rate)
-        curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
-        at_lowest = phases.at_lowest(curve(), curve(logged="cross_entropy"))
-        yield compare(compared, f"r = {rate}", (best, at_lowest))
+    def loss_misleads(self) -> Iterator[Comparison]:
+        compared = "test accuracy of cross entropy: best epoch > epoch of the lowest training loss"
+        for rate in RATES["table1"]:
+            best = self._cell("table1", "cross_entropy", BEST, "test", rate)
+            curve = partial(self.results.curve, "table1", method="cross_entropy", noise_rate=rate)
+            at_lowest = phases.at_lowest(curve(), curve(logged="cross_entropy"))
+            yield Comparison(compared, f"r = {rate}", [best, at_lowest])
 
+    def corrects(self) -> Iterator[Comparison]:
+        for table, noise in (("table1", "symmetric"), ("table2", "asymmetric")):
+            for rate in RATES[table]:
+                after = self._cell(table, "joint", LAST, "recovery", rate)
+                before = self._cell(table, "noisy_labels", "initial", "recovery", rate)
+                compared = f"label accuracy, {noise} noise: after the first step > before"
+                yield Comparison(compared, f"r = {rate}", [after, before])
 
-def corrects(results: Results) -> Comparisons:
-    for table, noise in (("table1", "symmetric"), ("table2", "asymmetric")):
+    def rule_is_better(self, rule: str, accuracy: str) -> Iterator[Comparison]:
+        """A label rule versus every other rule of hard labels (Figure 4)."""
+        number = partial(self.results.trials, "figure4", accuracy=accuracy)
+        for other in HARD_RULES:
+            if other != rule:
+                compared = f"{ACCURACIES[accuracy]}: {rule} > other hard labels"
+                yield Comparison(compared, other, [number(rule=rule), number(rule=other)])
+
+    def ablation_is_worse(self, removed: str, quantities: Sequence[str]) -> Iterator[Comparison]:
+        """The first step without a part of it has fewer correct, or fewer sure, labels."""
+        for quantity, (noise, rate) in product(quantities, NOISES.items()):
+            number = partial(self.results.trials, "ablations", noise=noise, quantity=quantity)
+            sides = [number(removed=part) for part in ("nothing", removed)]
+            compared = f"{QUANTITIES[quantity]}: {ABLATIONS[removed]}"
+            yield Comparison(compared, f"{noise} {rate}", sides)
+
+    def collapses(self) -> Iterator[Comparison]:
+        limit = Trials.of_all(100 - ALMOST_ALL)
+        for noise, rate in NOISES.items():
+            keys = {"noise": noise, "removed": "prior", "quantity": "except_best_class"}
+            sides = [limit, self.results.trials("ablations", **keys)]
+            compared = f"without L_p: {limit.mean:g} > label accuracy except the best class"
+            yield Comparison(compared, f"{noise} {rate}", sides)
+
+    def is_stuck(self) -> Iterator[Comparison]:
+        change = "change of label accuracy after the first update"
+        for noise, rate in NOISES.items():
+            number = partial(self.results.trials, "ablations", noise=noise, removed="both terms")
+            sides = [Trials.of_all(BOUND), abs(number(quantity=LAST) - number(quantity="first"))]
+            compared = f"without both terms: {BOUND:g} > {change}"
+            yield Comparison(compared, f"{noise} {rate}", sides, unit=POINTS)
+
+    def peak_to_end(self, rate: float, drop: bool) -> Iterator[Comparison]:
+        """Test accuracy at a constant learning rate (Figure 2)."""
+        curve = self.results.curve("figure2", learning_rate=rate)
+        both = (("peak", phases.peak(curve)), ("end", phases.end(curve)))
+        yield loss("test accuracy", f"lr = {rate}", *both, drop)
+
+    def _high_rate_loss(self, rate: float) -> Trials:
+        curve = self.results.curve("figure3", noise_rate=rate)
+        return phases.before_drop(curve, self.results.schedule("figure3"))
+
+    def noise_is_fitted(self) -> Iterator[Comparison]:
+        for rate in RATES["table1"]:
+            limit = Trials.of_all(noise_entropy(rate))
+            end = phases.end(self.results.curve("figure3", noise_rate=rate))
+            compared = "training loss: entropy of the noise > end"
+            yield Comparison(compared, f"r = {rate}", [limit, end], unit=NATS)
+
+    def loss_rises(self) -> Iterator[Comparison]:
+        for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
+            sides = [self._high_rate_loss(rate) for rate in (higher, lower)]
+            compared = "training loss before the rate drop: more noise > less noise"
+            yield Comparison(compared, f"r = {higher}, {lower}", sides, unit=NATS)
+
+    def high_rate_does_not_fit(self) -> Iterator[Comparison]:
+        for rate in RATES["table1"]:
+            sides = [self._high_rate_loss(rate), Trials.of_all(noise_entropy(rate))]
+            compared = "training loss: before the rate drop > entropy of the noise"
+            yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
+
+    def converges_faster(self) -> Iterator[Comparison]:
+        soft = self.results.curve("figure4", rule="soft")
+        for rule in HARD_RULES:
+            hard = self.results.curve("figure4", rule=rule)
+            level = phases.end(hard) - Trials.of_all(BOUND)
+            sides = [phases.epochs_until(curve, level) for curve in (hard, soft)]
+            compared = f"epochs to {BOUND:g} points below the end of hard labels: hard > soft"
+            yield Comparison(compared, rule, sides, unit="epochs")
+
+    def better_at_equal_recovery(self) -> Iterator[Comparison]:
+        number = partial(self.results.trials, "figure4")
+        for rules in ((BEST_HARD_RULE, "soft"), ("soft", BEST_HARD_RULE)):
+            before, after = ((rule, number(rule=rule, accuracy="recovery")) for rule in rules)
+            equal = loss("situation, label accuracy", "", before, after, drop=False)
+            yield replace(equal, situation=True)
+        sides = [number(rule=rule, accuracy="test") for rule in ("soft", BEST_HARD_RULE)]
+        yield Comparison(f"test accuracy: soft > {BEST_HARD_RULE}", "", sides)
+
+    def beats(self, table: str, others: Sequence[str], accuracy: str) -> Iterator[Comparison]:
+        """The joint method versus others at each noise rate, at the best and at the last epoch."""
+        for other, score, rate in product(others, SCORES, RATES[table]):
+            sides = [self._cell(table, m, score, accuracy, rate) for m in ("joint", other)]
+            compared = f"{ACCURACIES[accuracy]}, {score} epoch: joint > {METHODS[other]}"
+            yield Comparison(compared, f"r = {rate}", sides)
+
+    def best_to_last(self, table: str, method: str, drop: bool) -> Iterator[Comparison]:
+        """Test accuracy of a method at its best and at its last epoch."""
         for rate in RATES[table]:
-            after = _cell(results, table, "joint", LAST, "recovery", rate)
-            before = _cell(results, table, "noisy_labels", "initial", "recovery", rate)
-            compared = f"label accuracy, {noise} noise: after the first step > before"
-            yield compare(compared, f"r = {rate}", (after, before))
+            best, last = ((s, self._cell(table, method, s, "test", rate)) for s in SCORES)
+            yield loss("test accuracy", f"r = {rate}", best, last, drop)
 
+    def low_rate_fits_noise(self) -> Iterator[Comparison]:
+        for rate in RATES["table1"]:
+            keys = {"logged": "accuracy/noisy", "method": "cross_entropy", "noise_rate": rate}
+            predicted = self.results.curve("table1", **keys)
+            sides = phases.rises_at_drop(predicted, self.results.schedule("second_step"))
+            compared = "rise of noisy labels predicted: across the rate drop > before"
+            yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
 
-def rule_is_better(results: Results, rule: str, accuracy: str) -> Comparisons:
-    """A label rule versus every other rule of hard labels."""
-    for other in HARD_RULES:
-        if other != rule:
-            sides = (results.trials("figure4", rule=r, accuracy=accuracy) for r in (rule, other))
-            compared = f"{ACCURACIES[accuracy]}: {rule} > other hard labels"
-            yield compare(compared, other, sides)
+    def _gain(self, rate: float) -> Trials:
+        """Our last test accuracy minus the best score of the best other method."""
+        ours = self._cell("table2", "joint", LAST, "test", rate)
+        theirs = [self._cell("table2", method, BEST, "test", rate) for method in METHODS]
+        if not all(cell.finished for cell in theirs):
+            return Trials({})  # which one is the best is not known yet
+        return ours - max(theirs, key=lambda cell: cell.mean)
 
+    def gains_least(self) -> Iterator[Comparison]:
+        hardest = settings.LEAST_GAIN_NOISE_RATE
+        for rate in RATES["table2"]:
+            if rate != hardest:
+                sides = [self._gain(rate), self._gain(hardest)]
+                compared = f"gain over the best other method: less noise > r = {hardest}"
+                yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
 
-def ablation_is_worse(results: Results, removed: str, quantity: str, compared: str) -> Comparisons:
-    for noise, rate in NOISES.items():
-        label_accuracy = partial(results.trials, "ablations", noise=noise, quantity=quantity)
-        sides = (label_accuracy(removed=part) for part in ("nothing", removed))
-        yield compare(compared, f"{noise} {rate}", sides)
+    def exchanged_classes(self) -> Iterator[Comparison]:
+        *_, lower, rate = RATES["table2"]
+        right = partial(self.results.trials, "exchanged_classes")
+        pets, other = (partial(right, classes=classes) for classes in ("exchanged", "other"))
+        sides = [other(noise_rate=rate), pets(noise_rate=rate)]
+        yield Comparison("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
+        losses = [of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other)]
+        compared = "loss of label accuracy: cat and dog > other classes"
+        yield Comparison(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
 
+    def _right(self, labels: str, stage: str = "initial") -> Trials:
+        return self.results.trials("label_accuracy", labels=labels, stage=stage)
 
-def collapses_without_prior(results: Results) -> Comparisons:
-    limit = Trials.of_all(100 - ALMOST_ALL)
-    for noise, rate in NOISES.items():
-        keys = {"noise": noise, "removed": "prior", "quantity": "except_best_class"}
-        compared = f"without L_p: {limit.mean:g} > label accuracy except the best class"
-        yield compare(compared, f"{noise} {rate}", (limit, results.trials("ablations", **keys)))
+    def _loss(self, labels: str, stage: str = "initial", loss: str = "cross_entropy") -> Trials:
+        curves = self.results.curve("figure6", labels=labels, stage=stage, logged=loss)
+        return phases.before_drop(curves, self.results.schedule("second_step"))
 
-
-def is_stuck(results: Results) -> Comparisons:
-    for noise, rate in NOISES.items():
-        label_accuracy = partial(results.trials, "ablations", noise=noise, removed="both terms")
-        change = abs(label_accuracy(quantity="last") - label_accuracy(quantity="first"))
-        compared = (
-            f"without both terms: {BOUND:g} > change of label accuracy after the first update"
+    def pseudo_loss_is_lower(self) -> Iterator[Comparison]:
+        names, both = f"{LABELS[LESS_NOISY]} > pseudo labels", (LESS_NOISY, "pseudo")
+        compared, right = (
+            f"situation, label accuracy: {names}",
+            [self._right(each) for each in both],
         )
-        yield compare(compared, f"{noise} {rate}", (Trials.of_all(BOUND), change), unit=POINTS)
+        yield Comparison(compared, "", right, situation=True)
+        compared = f"training loss before the rate drop: {names}"
+        yield Comparison(compared, "", [self._loss(each) for each in both], unit=NATS)
 
+    def pseudo_is_corrected_less(self) -> Iterator[Comparison]:
+        for labels in (LESS_NOISY, NOISIER):
+            both = (labels, "pseudo")
+            sides = [self._right(each, "updated") - self._right(each) for each in both]
+            compared = "gain of label accuracy: symmetric noise > pseudo labels"
+            yield Comparison(compared, LABELS[labels], sides, unit=POINTS)
 
-def averaging_helps(results: Results) -> Comparisons:
-    for quantity, when in (("first", "after the first update"), ("last", "at the end")):
-        compared = f"label accuracy {when}: mean of epochs > one epoch alone"
-        yield from ablation_is_worse(results, "averaging", quantity, compared)
+    def _tested(self, phase: str, *sides: tuple[str, str]) -> list[Trials]:
+        """Test accuracies of Figure 5 at a phase of the curves, each by its labels and stage."""
+        curve = partial(self.results.curve, "figure5")
+        return [PHASES[phase](curve(labels=labels, stage=stage)) for labels, stage in sides]
 
+    def pseudo_accuracy_is_lower(self, stage: str) -> Iterator[Comparison]:
+        compared = f"situation, label accuracy: pseudo labels > {LABELS[NOISIER]}"
+        right = [self._right(labels) for labels in ("pseudo", NOISIER)]
+        yield Comparison(compared, "", right, situation=True)
+        for phase in PHASES:
+            sides = self._tested(phase, (NOISIER, stage), ("pseudo", stage))
+            compared = f"test accuracy, {phase}: {LABELS[NOISIER]} > pseudo labels"
+            yield Comparison(compared, f"{stage} labels", sides)
 
-def low_rate_drops(results: Results) -> Comparisons:
-    curve = results.curve("figure2", learning_rate=LOW_RATE)
-    sides = phases.peak(curve), phases.end(curve)
-    yield drops("test accuracy", ("peak", "end"), f"lr = {LOW_RATE}", sides)
+    def follows_the_truth(self) -> Iterator[Comparison]:
+        truth, stages = self._loss("ground_truth"), ("initial", "updated")
+        for (logged, name), labels in product(LOSSES.items(), LABELS):
+            sides = [abs(self._loss(labels, stage, logged) - truth) for stage in stages]
+            compared = f"distance to the {name} of true labels: initial > updated labels"
+            yield Comparison(compared, LABELS[labels], sides, unit=NATS)
 
+    def truth_is_better(self) -> Iterator[Comparison]:
+        for phase, (labels, at) in product(PHASES, LABELS.items()):
+            sides = self._tested(phase, ("ground_truth", "initial"), (labels, "updated"))
+            yield Comparison(f"test accuracy, {phase}: true labels > updated labels", at, sides)
 
-def high_rate_keeps(results: Results) -> Comparisons:
-    curve = results.curve("figure2", learning_rate=HIGH_RATE)
-    sides = phases.end(curve), phases.peak(curve)
-    yield keeps("test accuracy", ("end", "peak"), f"lr = {HIGH_RATE}", sides)
+    def beats_quoted_forward(self) -> Iterator[Comparison]:
+        quoted = Trials.of_all(tables.TABLE3.cells["forward", "quoted"])
+        for score in SCORES:
+            ours = self.results.trials("table3", method="joint", score=score, accuracy="test")
+            compared = "test accuracy: joint > Forward as quoted"
+            yield Comparison(compared, f"{score} epoch", [ours, quoted])
 
+    def _value(self, table: SensitivityTable, parameter: str, value: float) -> Trials:
+        return self.results.trials(f"table{table.number}", parameter=parameter, value=value)
 
-def noise_is_fitted(results: Results) -> Comparisons:
-    for rate in RATES["table1"]:
-        loss = phases.end(results.curve("figure3", noise_rate=rate))
-        entropy = Trials.of_all(noise_entropy(rate))
-        compared = "training loss: entropy of the noise > end"
-        yield compare(compared, f"r = {rate}", (entropy, loss), unit=NATS)
+    def wants_high_rate(self) -> Iterator[Comparison]:
+        noisier, cleaner = both = (tables.TABLE8, tables.TABLE9)
+        low, high = COMMON_RATES
+        of = partial(self._value, parameter="learning_rate")
+        sides = [of(table, value=high) - of(table, value=low) for table in both]
+        rates = f"r = {noisier.noise_rate} > r = {cleaner.noise_rate}"
+        yield Comparison(f"gain from lr {low} to {high}: {rates}", "", sides, unit=POINTS)
 
+    def other_values_do_well(self, table: SensitivityTable) -> Iterator[Comparison]:
+        """The values at which the paper loses at most `BOUND` points versus the chosen value."""
+        for (parameter, value), accuracy in table.cells.items():
+            chosen = table.chosen[parameter]
+            if value != chosen and table.cells[parameter, chosen] - accuracy <= BOUND:
+                before = (f"chosen {chosen}", self._value(table, parameter, chosen))
+                after = ("other value", self._value(table, parameter, value))
+                yield loss(parameter.replace("_", " "), str(value), before, after, drop=False)
 
-def _high_rate_loss(results: Results, rate: float) -> Trials:
-    curve = results.curve("figure3", noise_rate=rate)
-    return phases.before_drop(curve, results.schedule("figure3"))
+    def updates_start(self, table: SensitivityTable) -> Iterator[Comparison]:
+        at_once, *epochs = table.keys("value", parameter="start_epoch")
+        cell, chosen = partial(self._value, table, "start_epoch"), table.chosen["start_epoch"]
+        reference = (f"start at {chosen}", cell(chosen))
+        first = (f"start at {at_once}", cell(at_once))
+        yield loss("validation accuracy", "", reference, first, drop=True)
+        for epoch in (epoch for epoch in epochs if epoch != chosen):
+            start = ("another start", cell(epoch))
+            yield loss("validation accuracy", str(epoch), reference, start, drop=False)
 
+    def updates_stop(self, table: SensitivityTable) -> Iterator[Comparison]:
+        earliest, *epochs = table.keys("value", parameter="stop_epoch")
+        cell = partial(self._value, table, "stop_epoch")
+        for epoch in epochs:
+            before, after = (f"stop at {earliest}", cell(earliest)), ("later stop", cell(epoch))
+            yield loss("validation accuracy", str(epoch), before, after, drop=False)
 
-def loss_rises(results: Results) -> Comparisons:
-    for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
-        sides = (_high_rate_loss(results, rate) for rate in (higher, lower))
-        compared = "training loss before the rate drop: more noise > less noise"
-        yield compare(compared, f"r = {higher}, {lower}", sides, unit=NATS)
-
-
-def high_rate_does_not_fit(results: Results) -> Comparisons:
-    for rate in RATES["table1"]:
-        sides = _high_rate_loss(results, rate), Trials.of_all(noise_entropy(rate))
-        compared = "training loss: before the rate drop > entropy of the noise"
-        yield compare(compared, f"r = {rate}", sides, unit=NATS)
-
-
-def converges_faster(results: Results) -> Comparisons:
-    soft = results.curve("figure4", rule="soft")
-    for rule in HARD_RULES:
-        hard = results.curve("figure4", rule=rule)
-        level = phases.end(hard) - Trials.of_all(BOUND)
-        sides = (phases.epochs_until(curve, level) for curve in (hard, soft))
-        compared = f"epochs to {BOUND:g} points below the end of hard labels: hard > soft"
-        yield compare(compared, rule, sides, unit="epochs")
-
-
-def better_at_equal_recovery(results: Results) -> Comparisons:
-    for rules in (("soft", BEST_HARD_RULE), (BEST_HARD_RULE, "soft")):
-        sides = (results.trials("figure4", rule=rule, accuracy="recovery") for rule in rules)
-        yield keeps("situation, label accuracy", rules, "", sides, situation=True)
-    tested = partial(results.trials, "figure4", accuracy="test")
-    both = tested(rule="soft"), tested(rule=BEST_HARD_RULE)
-    yield compare(f"test accuracy: soft > {BEST_HARD_RULE}", "", both)
-
-
-def beats(results: Results, table: str, others: Sequence[str], accuracy: str) -> Comparisons:
-    """The joint method versus others at each noise rate, at the best and at the last epoch."""
-    for other, score, rate in product(others, SCORES, RATES[table]):
-        sides = (_cell(results, table, m, score, accuracy, rate) for m in ("joint", other))
-        compared = f"{ACCURACIES[accuracy]}, {score} epoch: joint > {METHODS[other]}"
-        yield compare(compared, f"r = {rate}", sides)
-
-
-def method_drops(results: Results, table: str, method: str) -> Comparisons:
-    for rate in RATES[table]:
-        sides = (_cell(results, table, method, score, "test", rate) for score in SCORES)
-        yield drops("test accuracy", SCORES, f"r = {rate}", sides)
-
-
-def joint_keeps(results: Results, table: str) -> Comparisons:
-    for rate in RATES[table]:
-        sides = (_cell(results, table, "joint", score, "test", rate) for score in (LAST, BEST))
-        yield keeps("test accuracy", (LAST, BEST), f"r = {rate}", sides)
-
-
-def low_rate_fits_noise(results: Results) -> Comparisons:
-    for rate in RATES["table1"]:
-        keys = {"logged": "accuracy/noisy", "method": "cross_entropy", "noise_rate": rate}
-        predicted = results.curve("table1", **keys)
-        sides = phases.rises_at_drop(predicted, results.schedule("second_step"))
-        compared = "rise of noisy labels predicted: across the rate drop > before"
-        yield compare(compared, f"r = {rate}", sides, unit=POINTS)
-
-
-def _gain(results: Results, rate: float) -> Trials:
-    """Our last test accuracy minus the best score of the best other method."""
-    ours = _cell(results, "table2", "joint", LAST, "test", rate)
-    theirs = [_cell(results, "table2", method, BEST, "test", rate) for method in METHODS]
-    if not all(cell.finished for cell in theirs):
-        return Trials({})  # which one is the best is not known yet
-    return ours - max(theirs, key=lambda cell: cell.mean)
-
-
-def gains_least(results: Results) -> Comparisons:
-    hardest = settings.LEAST_GAIN_NOISE_RATE
-    for rate in RATES["table2"]:
-        if rate != hardest:
-            sides = _gain(results, rate), _gain(results, hardest)
-            compared = f"gain over the best other method: less noise > r = {hardest}"
-            yield compare(compared, f"r = {rate}", sides, unit=POINTS)
-
-
-def exchanged_classes(results: Results) -> Comparisons:
-    *_, lower, rate = RATES["table2"]
-    right = partial(results.trials, "exchanged_classes")
-    pets, other = (partial(right, classes=classes) for classes in ("exchanged", "other"))
-    sides = other(noise_rate=rate), pets(noise_rate=rate)
-    yield compare("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
-    losses = (of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other))
-    compared = "loss of label accuracy: cat and dog > other classes"
-    yield compare(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
-
-
-def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
-    return results.trials("label_accuracy", labels=labels, stage=stage)
-
-
-def _loss(results: Results, labels: str, stage: str, loss: str = "cross_entropy") -> Trials:
-    curves = results.curve("figure6", labels=labels, stage=stage, logged=loss)
-    return phases.before_drop(curves, results.schedule("second_step"))
-
-
-def pseudo_loss_is_lower(results: Results) -> Comparisons:
-    names, both = f"{LABELS[LESS_NOISY]} > pseudo labels", (LESS_NOISY, "pseudo")
-    sides = (_right(results, labels) for labels in both)
-    yield compare(f"situation, label accuracy: {names}", "", sides, situation=True)
-    sides = (_loss(results, labels, "initial") for labels in both)
-    yield compare(f"training loss before the rate drop: {names}", "", sides, unit=NATS)
-
-
-def pseudo_is_corrected_less(results: Results) -> Comparisons:
-    for labels in (LESS_NOISY, NOISIER):
-        both = labels, "pseudo"
-        sides = (_right(results, each, "updated") - _right(results, each) for each in both)
-        compared = "gain of label accuracy: symmetric noise > pseudo labels"
-        yield compare(compared, LABELS[labels], sides, unit=POINTS)
-
-
-def _test_curves(
-    results: Results, compared: str, pairs: Sequence[tuple[str, tuple[str, str], tuple[str, str]]]
-) -> Comparisons:
-    """Peaks, and ends, of two curves of Figure 5: setting, and labels and stage of each curve."""
-    for (name, phase), (at, *sides) in product(PHASES.items(), pairs):
-        curves = (results.curve("figure5", labels=labels, stage=stage) for labels, stage in sides)
-        yield compare(f"test accuracy, {name}: {compared}", at, map(phase, curves))
-
-
-def pseudo_accuracy_is_lower(results: Results, stage: str) -> Comparisons:
-    right = _right(results, "pseudo"), _right(results, NOISIER)
-    names = f"pseudo labels > {LABELS[NOISIER]}"
-    yield compare(f"situation, label accuracy: {names}", "", right, situation=True)
-    names = f"{LABELS[NOISIER]} > pseudo labels"
-    yield from _test_curves(
-        results, names, [(f"{stage} labels", (NOISIER, stage), ("pseudo", stage))]
-    )
-
-
-def follows_the_truth(results: Results) -> Comparisons:
-    truth = _loss(results, "ground_truth", "initial")
-    for (loss, name), labels in product(LOSSES.items(), LABELS):
-        stages = "initial", "updated"
-        sides = (abs(_loss(results, labels, stage, loss) - truth) for stage in stages)
-        compared = f"distance to the {name} of true labels: initial > updated labels"
-        yield compare(compared, LABELS[labels], sides, unit=NATS)
-
-
-def truth_is_better(results: Results) -> Comparisons:
-    truth, names = ("ground_truth", "initial"), "true labels > updated labels"
-    pairs = [(at, truth, (labels, "updated")) for labels, at in LABELS.items()]
-    return _test_curves(results, names, pairs)
-
-
-def beats_quoted_forward(results: Results) -> Comparisons:
-    quoted = Trials.of_all(tables.TABLE3.cells["forward", "quoted"])
-    for score in SCORES:
-        ours = results.trials("table3", method="joint", score=score, accuracy="test")
-        yield compare("test accuracy: joint > Forward as quoted", f"{score} epoch", (ours, quoted))
-
-
-def _value(results: Results, table: SensitivityTable, parameter: str, value: float) -> Trials:
-    return results.trials(f"table{table.number}", parameter=parameter, value=value)
-
-
-def noise_wants_high_rate(results: Results) -> Comparisons:
-    def gain(table: SensitivityTable) -> Trials:
-        low, high = (_value(results, table, "learning_rate", rate) for rate in COMMON_RATES)
-        return high - low
-
-    noisier, cleaner = tables.TABLE8, tables.TABLE9
-    rates = f"r = {noisier.noise_rate} > r = {cleaner.noise_rate}"
-    compared = "gain from lr {} to {}: {}".format(*COMMON_RATES, rates)
-    yield compare(compared, "", (gain(noisier), gain(cleaner)), unit=POINTS)
-
-
-def other_values_do_well(results: Results, table: SensitivityTable) -> Comparisons:
-    """The values at which the paper loses at most `BOUND` points versus the chosen value."""
-    for (parameter, value), accuracy in table.cells.items():
-        chosen = table.chosen[parameter]
-        if value != chosen and table.cells[parameter, chosen] - accuracy <= BOUND:
-            sides = (_value(results, table, parameter, each) for each in (value, chosen))
-            names = "other value", f"chosen {chosen}"
-            yield keeps(parameter.replace("_", " "), names, str(value), sides)
-
-
-def updates_start(results: Results, table: SensitivityTable) -> Comparisons:
-    at_once, *later = table.keys("value", parameter="start_epoch")
-    chosen = table.chosen["start_epoch"]
-    cell, what = partial(_value, results, table, "start_epoch"), "validation accuracy"
-    names = f"start at {chosen}", f"start at {at_once}"
-    yield drops(what, names, "", (cell(chosen), cell(at_once)))
-    for epoch in later:
-        if epoch != chosen:
-            yield keeps(what, ("another start", names[0]), str(epoch), (cell(epoch), cell(chosen)))
-
-
-def updates_stop(results: Results, table: SensitivityTable) -> Comparisons:
-    earliest, *later = table.keys("value", parameter="stop_epoch")
-    cell, names = (
-        partial(_value, results, table, "stop_epoch"),
-        ("later stop", f"stop at {earliest}"),
-    )
-    for epoch in later:
-        yield keeps("validation accuracy", names, str(epoch), (cell(epoch), cell(earliest)))
-
-
-def labels_by_probability(results: Results, place: int, wrong: bool) -> Comparisons:
-    """Labels in a range of Tables 12 and 13: almost all correct, or most of them wrong."""
-    for table in (tables.TABLE12, tables.TABLE13):
-        name = table.keys("range")[place]
-        right = results.trials(f"table{table.number}", quantity="accuracy", range=name)
-        sides = (Trials.of_all(100) - right, right) if wrong else (right, Trials.of_all(ALMOST_ALL))
+    def labels_by_probability(self, place: int, wrong: bool) -> Iterator[Comparison]:
+        """Labels in a range of Tables 12 and 13: almost all correct, or most of them wrong."""
         claimed = "wrong > correct" if wrong else f"correct > {ALMOST_ALL:g}"
-        yield compare(f"labels with p in {name}: {claimed}", f"Table {table.number}", sides)
+        for table in (tables.TABLE12, tables.TABLE13):
+            name = table.keys("range")[place]
+            right = self.results.trials(f"table{table.number}", quantity="accuracy", range=name)
+            limit = Trials.of_all(ALMOST_ALL)
+            sides = [Trials.of_all(100) - right, right] if wrong else [right, limit]
+            yield Comparison(f"labels with p in {name}: {claimed}", f"Table {table.number}", sides)

@@ -1,14 +1,38 @@
 """The claims of the paper, by section."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
-from chainer_jo.reproduction.claims import comparisons as by
-from chainer_jo.reproduction.claims.claim import Claim
+from chainer_jo.reproduction.claims import comparisons
+from chainer_jo.reproduction.claims.claim import Comparison, Results
+from chainer_jo.reproduction.claims.comparisons import Pairs
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.paper.settings import CROSS_ENTROPY_DROP_EPOCH
 
 CROSS_ENTROPY_DROPS = "symmetric-cross-entropy-drops"
 """The effect by which the preset `half` was chosen."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, its place there, and the comparisons that its words name.
+
+    ``statement`` paraphrases the paper at ``place``. ``shown_in``: the tables and figures of the
+    numbers, separated by blanks. A claim with ``own_images`` needs the paper's data set: classes
+    and numbers of labels of CIFAR-10, numbers of Clothing1M.
+    """
+
+    id: str
+    place: str
+    shown_in: str
+    compare: Callable[[Pairs], Iterable[Comparison]]
+    statement: str
+    own_images: bool = False
+
+    def comparisons(self, results: Results) -> list[Comparison]:
+        """The comparisons of these numbers, in an order that does not depend on them."""
+        return list(self.compare(Pairs(results)))
 
 
 def _better_than(others: tuple[str, ...], table: str, noise: str, words: str) -> list[Claim]:
@@ -17,176 +41,154 @@ def _better_than(others: tuple[str, ...], table: str, noise: str, words: str) ->
         Claim(
             f"{noise}-{accuracy}-is-better",
             "Section 5.5" if table == "table1" else "Section 5.6",
+            table,
+            partial(Pairs.beats, table=table, others=others, accuracy=accuracy),
             f"Under {noise} noise, the joint method has {words} {name}.",
-            (table,),
-            partial(by.beats, table=table, others=others, accuracy=accuracy),
         )
-        for accuracy, name in by.ACCURACIES.items()
+        for accuracy, name in comparisons.ACCURACIES.items()
     ]
 
 
 SECTIONS: dict[str, list[Claim]] = {
     "Abstract and Section 2.2: noisy labels": [
-        Claim("noise-degrades", "Abstract",
-              "A network trained on noisy labels performs worse.",
-              ("table1",), by.noise_degrades),
-        Claim("training-loss-misleads", "Section 2.2",
+        Claim("noise-degrades", "Abstract", "table1", Pairs.noise_degrades,
+              "A network trained on noisy labels performs worse."),
+        Claim("training-loss-misleads", "Section 2.2", "table1", Pairs.loss_misleads,
               "The loss on noisy labels does not measure performance on true labels, so early "
-              "stopping by this loss does not work well.",
-              ("table1",), by.loss_misleads),
-        Claim("labels-are-corrected", "Abstract",
-              "Updating network and labels in turn corrects noisy labels during training.",
-              ("table1", "table2"), by.corrects),
+              "stopping by this loss does not work well."),
+        Claim("labels-are-corrected", "Abstract", "table1 table2", Pairs.corrects,
+              "Updating network and labels in turn corrects noisy labels during training."),
     ],
     "Section 4: soft labels and the terms of the loss": [
-        Claim("soft-tests-better", "Section 4.1",
-              "Soft labels perform better than hard labels.",
-              ("figure4",), partial(by.rule_is_better, rule="soft", accuracy="test")),
-        Claim("prior-prevents-one-class", "Section 4.2",
-              "The term L_p is required to keep the labels from collapsing to one class.",
-              ("ablations",), by.collapses_without_prior),
-        Claim("entropy-concentrates-labels", "Section 4.2",
-              "The term L_e concentrates every soft label on one class.",
-              ("ablations",),
-              partial(by.ablation_is_worse, removed="entropy", quantity="above_0.99",
-                      compared="share of labels with p over 0.99: with L_e > without")),
-        Claim("entropy-is-required", "Section 4.2",
-              "Soft labels require the term L_e.",
-              ("ablations",),
-              partial(by.ablation_is_worse, removed="entropy", quantity="last",
-                      compared="label accuracy at the end: with L_e > without")),
-        Claim("without-both-terms-stuck", "Section 4.2",
-              "With alpha = beta = 0, network and labels stop changing.",
-              ("ablations",), by.is_stuck),
+        Claim("soft-tests-better", "Section 4.1", "figure4",
+              partial(Pairs.rule_is_better, rule="soft", accuracy="test"),
+              "Soft labels perform better than hard labels."),
+        Claim("prior-prevents-one-class", "Section 4.2", "ablations", Pairs.collapses,
+              "The term L_p is required to keep the labels from collapsing to one class."),
+        Claim("entropy-concentrates-labels", "Section 4.2", "ablations",
+              partial(Pairs.ablation_is_worse, removed="entropy", quantities=("above_0.99",)),
+              "The term L_e concentrates every soft label on one class."),
+        Claim("entropy-is-required", "Section 4.2", "ablations",
+              partial(Pairs.ablation_is_worse, removed="entropy", quantities=("last",)),
+              "Soft labels require the term L_e."),
+        Claim("without-both-terms-stuck", "Section 4.2", "ablations", Pairs.is_stuck,
+              "With alpha = beta = 0, network and labels stop changing."),
     ],
     "Section 5.2: averages of predictions": [
-        Claim("averaging-prevents-wrong-updates", "Section 5.2",
-              "Averaging a network's predictions over epochs prevents wrong label updates.",
-              ("ablations",), by.averaging_helps),
+        Claim("averaging-prevents-wrong-updates", "Section 5.2", "ablations",
+              partial(Pairs.ablation_is_worse, removed="averaging", quantities=("first", "last")),
+              "Averaging a network's predictions over epochs prevents wrong label updates."),
     ],
     "Section 5.3: learning rate and memorisation": [
-        Claim("low-rate-drops", "Figure 2",
-              "At a low learning rate (0.02), test accuracy drops gradually.",
-              ("figure2",), by.low_rate_drops),
-        Claim("high-rate-keeps", "Figure 2",
-              "At a high learning rate (0.2), test accuracy remains high until training ends.",
-              ("figure2",), by.high_rate_keeps),
-        Claim("every-noise-is-fitted", "Section 5.3",
+        Claim("low-rate-drops", "Figure 2", "figure2",
+              partial(Pairs.peak_to_end, rate=comparisons.LOW_RATE, drop=True),
+              "At a low learning rate (0.02), test accuracy drops gradually."),
+        Claim("high-rate-keeps", "Figure 2", "figure2",
+              partial(Pairs.peak_to_end, rate=comparisons.HIGH_RATE, drop=False),
+              "At a high learning rate (0.2), test accuracy remains high until training ends."),
+        Claim("every-noise-is-fitted", "Section 5.3", "figure3", Pairs.noise_is_fitted,
               "The network has memorised the noisy labels when training ends, at high noise "
-              "rates too.",
-              ("figure3",), by.noise_is_fitted),
-        Claim("loss-rises-with-noise", "Section 5.3",
-              "While the learning rate is high, more noise means a clearly higher training loss.",
-              ("figure3",), by.loss_rises),
-        Claim("high-rate-does-not-memorize", "Section 5.3",
-              "A high learning rate keeps the network from memorising noisy labels.",
-              ("figure3",), by.high_rate_does_not_fit),
+              "rates too."),
+        Claim("loss-rises-with-noise", "Section 5.3", "figure3", Pairs.loss_rises,
+              "While the learning rate is high, more noise means a clearly higher training loss."),
+        Claim("high-rate-does-not-memorize", "Section 5.3", "figure3", Pairs.high_rate_does_not_fit,
+              "A high learning rate keeps the network from memorising noisy labels."),
     ],
     "Section 5.4: soft and hard labels": [
-        Claim("soft-converges-faster", "Section 5.4",
-              "Soft labels converge faster than every kind of hard labels.",
-              ("figure4",), by.converges_faster),
-        Claim("soft-recovers-better", "Section 5.4",
-              "Soft labels end with a better label accuracy than every kind of hard labels.",
-              ("figure4",), partial(by.rule_is_better, rule="soft", accuracy="recovery")),
-        Claim("top-500-is-best", "Section 5.4",
-              "The best hard-label method updates 500 labels an epoch.",
-              ("figure4",), partial(by.rule_is_better, rule=by.BEST_HARD_RULE, accuracy="test"),
-              own_images=True),
-        Claim("soft-tests-better-at-equal-recovery", "Section 5.4",
+        Claim("soft-converges-faster", "Section 5.4", "figure4", Pairs.converges_faster,
+              "Soft labels converge faster than every kind of hard labels."),
+        Claim("soft-recovers-better", "Section 5.4", "figure4",
+              partial(Pairs.rule_is_better, rule="soft", accuracy="recovery"),
+              "Soft labels end with a better label accuracy than every kind of hard labels."),
+        Claim("top-500-is-best", "Section 5.4", "figure4",
+              partial(Pairs.rule_is_better, rule=comparisons.BEST_HARD_RULE, accuracy="test"),
+              "The best hard-label method updates 500 labels an epoch.", own_images=True),
+        Claim("soft-tests-better-at-equal-recovery", "Section 5.4", "figure4",
+              Pairs.better_at_equal_recovery,
               "Soft labels give a better test accuracy than hard labels of about the same label "
-              "accuracy: their probabilities carry information.",
-              ("figure4",), by.better_at_equal_recovery),
+              "accuracy: their probabilities carry information."),
     ],
     "Section 5.5: symmetric noise": [
         *_better_than(("cross_entropy",), "table1", "symmetric", "the better"),
-        Claim(CROSS_ENTROPY_DROPS, "Section 5.5",
+        Claim(CROSS_ENTROPY_DROPS, "Section 5.5", "table1",
+              partial(Pairs.best_to_last, table="table1", method="cross_entropy", drop=True),
               "With cross entropy on the noisy labels, test accuracy drops after about epoch "
-              f"{CROSS_ENTROPY_DROP_EPOCH}, where the learning rate is first divided by 10.",
-              ("table1",), partial(by.method_drops, table="table1", method="cross_entropy")),
-        Claim("low-rate-fits-noise", "Section 5.5",
-              "A lower learning rate helps the network to memorise the noisy labels.",
-              ("table1",), by.low_rate_fits_noise),
-        Claim("symmetric-joint-keeps", "Section 5.5",
-              "On the labels of the joint method, test accuracy stays high until the end.",
-              ("table1",), partial(by.joint_keeps, table="table1")),
+              f"{CROSS_ENTROPY_DROP_EPOCH}, where the learning rate is first divided by 10."),
+        Claim("low-rate-fits-noise", "Section 5.5", "table1", Pairs.low_rate_fits_noise,
+              "A lower learning rate helps the network to memorise the noisy labels."),
+        Claim("symmetric-joint-keeps", "Section 5.5", "table1",
+              partial(Pairs.best_to_last, table="table1", method="joint", drop=False),
+              "On the labels of the joint method, test accuracy stays high until the end."),
     ],
     "Section 5.6: asymmetric noise": [
-        *_better_than(tuple(by.METHODS), "table2", "asymmetric", "a significantly better"),
-        Claim("half-asymmetric-gains-least", "Section 5.6",
-              "The joint method gains little at a noise rate of 50 %, and only there.",
-              ("table2",), by.gains_least),
-        Claim("cat-and-dog-are-why", "Section 5.6",
+        *_better_than(tuple(comparisons.METHODS), "table2", "asymmetric", "a significantly better"),
+        Claim("half-asymmetric-gains-least", "Section 5.6", "table2", Pairs.gains_least,
+              "The joint method gains little at a noise rate of 50 %, and only there."),
+        Claim("cat-and-dog-are-why", "Section 5.6", "table2", Pairs.exchanged_classes,
               "The joint method gains little at 50 % because the noise exchanges cats and dogs, "
-              "which then cannot be told apart.",
-              ("table2",), by.exchanged_classes, own_images=True),
-        Claim("asymmetric-cross-entropy-drops", "Section 5.6",
-              "With cross entropy on the noisy labels, test accuracy drops at a low learning rate.",
-              ("table2",), partial(by.method_drops, table="table2", method="cross_entropy")),
-        Claim("asymmetric-forward-drops", "Section 5.6",
-              "With forward correction, test accuracy drops as with cross entropy.",
-              ("table2",), partial(by.method_drops, table="table2", method="forward")),
-        Claim("asymmetric-joint-keeps", "Section 5.6",
-              "With the joint method, test accuracy stays high and does not drop.",
-              ("table2",), partial(by.joint_keeps, table="table2")),
+              "which then cannot be told apart.", own_images=True),
+        Claim("asymmetric-cross-entropy-drops", "Section 5.6", "table2",
+              partial(Pairs.best_to_last, table="table2", method="cross_entropy", drop=True),
+              "With cross entropy on the noisy labels, test accuracy drops at a low learning "
+              "rate."),
+        Claim("asymmetric-forward-drops", "Section 5.6", "table2",
+              partial(Pairs.best_to_last, table="table2", method="forward", drop=True),
+              "With forward correction, test accuracy drops as with cross entropy."),
+        Claim("asymmetric-joint-keeps", "Section 5.6", "table2",
+              partial(Pairs.best_to_last, table="table2", method="joint", drop=False),
+              "With the joint method, test accuracy stays high and does not drop."),
     ],
     "Section 5.7: pseudo labels": [
-        Claim("pseudo-loss-is-lower", "Section 5.7",
+        Claim("pseudo-loss-is-lower", "Section 5.7", "figure6", Pairs.pseudo_loss_is_lower,
               "The training loss on pseudo labels is lower than under symmetric noise of r = 0.3, "
-              "although more labels are corrupted.",
-              ("figure6",), by.pseudo_loss_is_lower),
-        Claim("pseudo-corrected-less", "Section 5.7",
-              "The method does not correct pseudo labels adequately.",
-              ("figure5", "figure6"), by.pseudo_is_corrected_less),
-        Claim("pseudo-accuracy-is-lower", "Figure 5",
+              "although more labels are corrupted."),
+        Claim("pseudo-corrected-less", "Section 5.7", "figure5 figure6",
+              Pairs.pseudo_is_corrected_less,
+              "The method does not correct pseudo labels adequately."),
+        Claim("pseudo-accuracy-is-lower", "Figure 5", "figure5",
+              partial(Pairs.pseudo_accuracy_is_lower, stage="initial"),
               "Pseudo labels give a lower test accuracy than symmetric noise, even with fewer "
-              "corrupted labels.",
-              ("figure5",), partial(by.pseudo_accuracy_is_lower, stage="initial")),
-        Claim("pseudo-accuracy-stays-lower", "Figure 5",
+              "corrupted labels."),
+        Claim("pseudo-accuracy-stays-lower", "Figure 5", "figure5",
+              partial(Pairs.pseudo_accuracy_is_lower, stage="updated"),
               "Pseudo labels give a lower test accuracy than symmetric noise also after the "
-              "update.",
-              ("figure5",), partial(by.pseudo_accuracy_is_lower, stage="updated")),
-        Claim("updated-loss-follows-truth", "Figure 6",
+              "update."),
+        Claim("updated-loss-follows-truth", "Figure 6", "figure6", Pairs.follows_the_truth,
               "On updated labels, the training loss is close to the loss on the true labels, "
-              "whatever the noise.",
-              ("figure6",), by.follows_the_truth),
-        Claim("truth-is-better", "Section 5.7",
-              "Updated labels give a lower test accuracy than true labels.",
-              ("figure5",), by.truth_is_better),
+              "whatever the noise."),
+        Claim("truth-is-better", "Section 5.7", "figure5", Pairs.truth_is_better,
+              "Updated labels give a lower test accuracy than true labels."),
     ],
     "Section 5.8: Clothing1M": [
-        Claim("clothing1m-beats-forward", "Section 5.8",
+        Claim("clothing1m-beats-forward", "Section 5.8", "table3", Pairs.beats_quoted_forward,
               "On Clothing1M, the joint method has a better test accuracy than Forward (#2).",
-              ("table3",), by.beats_quoted_forward, own_images=True),
+              own_images=True),
     ],
     "Appendix B: hyper parameters": [
-        Claim("noise-wants-high-rate", "Appendix B",
-              "The best learning rate tends to rise with the rate of symmetric noise.",
-              ("table8", "table9"), by.noise_wants_high_rate),
-        *(Claim(f"table{table.number}-insensitive", "Appendix B",
+        Claim("noise-wants-high-rate", "Appendix B", "table8 table9", Pairs.wants_high_rate,
+              "The best learning rate tends to rise with the rate of symmetric noise."),
+        *(Claim(f"table{table.number}-insensitive", "Appendix B", f"table{table.number}",
+                partial(Pairs.other_values_do_well, table=table),
                 "Accuracy depends little on the hyper parameters: other values in "
-                f"Table {table.number} do well too.",
-                (f"table{table.number}",), partial(by.other_values_do_well, table=table))
+                f"Table {table.number} do well too.")
           for table in (tables.TABLE6, tables.TABLE7, tables.TABLE8, tables.TABLE9)),
-        *(Claim(f"table{table.number}-start", "Appendix B",
+        *(Claim(f"table{table.number}-start", "Appendix B", f"table{table.number}",
+                partial(Pairs.updates_start, table=table),
                 "Label updates can start at any epoch after validation accuracy is high, because "
-                f"it stays high at a high learning rate (Table {table.number}).",
-                (f"table{table.number}",), partial(by.updates_start, table=table))
+                f"it stays high at a high learning rate (Table {table.number}).")
           for table in (tables.TABLE10, tables.TABLE11)),
-        *(Claim(f"table{table.number}-stop", "Appendix B",
+        *(Claim(f"table{table.number}-stop", "Appendix B", f"table{table.number}",
+                partial(Pairs.updates_stop, table=table),
                 "Label updates can stop at any epoch after the training loss has converged, at no "
-                f"cost in accuracy (Table {table.number}).",
-                (f"table{table.number}",), partial(by.updates_stop, table=table))
+                f"cost in accuracy (Table {table.number}).")
           for table in (tables.TABLE10, tables.TABLE11)),
     ],
     "Appendix C: labels by probability": [
-        Claim("sure-labels-are-right", "Appendix C",
-              "Labels with a high probability are almost all correct.",
-              ("table12", "table13"),
-              partial(by.labels_by_probability, place=0, wrong=False)),
-        Claim("unsure-labels-are-wrong", "Appendix C",
-              "Labels with a low probability seem to be updated incorrectly.",
-              ("table12", "table13"),
-              partial(by.labels_by_probability, place=-2, wrong=True)),
+        Claim("sure-labels-are-right", "Appendix C", "table12 table13",
+              partial(Pairs.labels_by_probability, place=0, wrong=False),
+              "Labels with a high probability are almost all correct."),
+        Claim("unsure-labels-are-wrong", "Appendix C", "table12 table13",
+              partial(Pairs.labels_by_probability, place=-2, wrong=True),
+              "Labels with a low probability seem to be updated incorrectly."),
     ],
 }  # fmt: skip

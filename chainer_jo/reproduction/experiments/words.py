@@ -40,12 +40,6 @@ def clusters(features: str) -> str:
     return f"clusters of {used}, not of ResNet-50's features"
 
 
-def in_words(identifier: str) -> str:
-    """The name of a claim: ``table6-insensitive`` as "Table 6 insensitive"."""
-    words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))
-    return words[:1].upper() + words[1:]
-
-
 def slug(heading: str) -> str:
     """The anchor that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

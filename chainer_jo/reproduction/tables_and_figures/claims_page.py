@@ -4,34 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import sqrt
 from pathlib import Path
 
-from chainer_jo import files
-from chainer_jo.errors import UserError
-from chainer_jo.reproduction.claims import SECTIONS
-from chainer_jo.reproduction.claims.claim import (
-    AGREES,
-    CLAIM_WORDS,
-    COMPARISON_WORDS,
-    CONTRADICTS,
-    NOT_RUN,
-    PERCENT,
-    POINTS,
-    UNCLEAR,
-    Claim,
-    Comparison,
-    word_of,
-)
+from chainer_jo.reproduction.claims import claim as rule
+from chainer_jo.reproduction.claims.statements import SECTIONS, Claim
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import output
 from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
-from chainer_jo.reproduction.trials import Trials, alike
+from chainer_jo.reproduction.trials import alike
 
 RULE = (
     "A comparison names the number that should be larger according to the paper: *joint > "
@@ -47,8 +33,6 @@ RULE = (
     "half of the epochs before the learning rate is first divided. Paper: the same two numbers, "
     "where the paper's tables print them.",
 )
-#: The remedy for a damaged claims.json.
-AGAIN = "the file removed, so that it is written again"
 HEADERS = ("claim", "comparison", "at", "paper", "here", "difference (95 %)", "word")
 
 
@@ -61,23 +45,16 @@ class Claims(Output):
     study: Study
     builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    _judged: dict[RunStore, list[dict]] = field(default_factory=dict, init=False, repr=False)
-
     name = "claims"
 
     def data(self, store: RunStore, setting: Setting) -> list[dict]:
-        """Every claim as ``claims.json`` has it. Judged once per store: a command checks and writes
-        claims after its last run."""
-        if store not in self._judged:
-            # Whichever noise rates were asked for, there may be others.
-            study = replace(self.study, noise_rates=None)
-            outputs = [build(study) for build in self.builds]
-            self._judged[store] = judged(study, outputs, store)
-        return self._judged[store]
+        """Every claim as ``claims.json`` has it."""
+        study = replace(self.study, noise_rates=None)  # there may be others than were asked for
+        return judged(study, [build(study) for build in self.builds], store)
 
     def text(self, store: RunStore, setting: Setting) -> str:
-        """One line per claim that has been written, and the totals."""
-        claims = read(store.root)
+        """One line per claim, and the totals."""
+        claims = self.data(store, setting)
         lines = [f"{c['word']:12}  {c['place']:12}  {c['statement']}" for c in claims]
         return "\n".join([*lines, "", *totals(claims)])
 
@@ -86,35 +63,17 @@ class Claims(Output):
         claims = self.data(store, setting)
         if not claims:
             return []
-        shown = [claim for claim in claims if claim["word"] != NOT_RUN]
-        unrun = [f"- {c['statement']} ({c['place']})" for c in claims if c["word"] == NOT_RUN]
-        paragraphs = [
-            "# Claims of the paper in these runs",
-            f"{setting}.",
-            "\n".join(f"- {line}" for line in totals(claims)),
-            *RULE,
-            _test_images(self.study),
-            *(
-                f"## {section}\n\n{table(list(of_section))}"
-                for section, of_section in groupby(shown, lambda claim: claim["section"])
-            ),
-            f"## {len(unrun)} claims without a run" if unrun else "",
-            "\n".join(unrun),
-        ]
+        paragraphs = ["# Claims of the paper in these runs", f"{setting}."]
+        paragraphs += ["\n".join(f"- {line}" for line in totals(claims)), *RULE]
+        paragraphs.append(_test_images(self.study))
+        run = (claim for claim in claims if claim["word"] != rule.NOT_RUN)
+        for section, of_section in groupby(run, lambda claim: claim["section"]):
+            paragraphs += [f"## {section}", table(list(of_section))]
+        if unrun := [claim for claim in claims if claim["word"] == rule.NOT_RUN]:
+            paragraphs.append(f"## {len(unrun)} claims without a run")
+            paragraphs.append("\n".join(f"- {c['statement']} ({c['place']})" for c in unrun))
         text = "\n\n".join(filter(None, paragraphs)) + "\n"
         return output.write_all(folder / self.name, {".md": text, ".json": claims})
-
-
-def read(folder: Path) -> list[dict]:
-    """The claims in a results folder; none where no claims were written. Raises UserError for a
-    word that is none of `CLAIM_WORDS`, and for a file of another form."""
-    path = folder / "claims.json"
-    claims = files.read_json(path, list, missing=[])
-    with files.expected(path, AGAIN):
-        if unknown := {claim["word"] for claim in claims} - {*CLAIM_WORDS}:
-            expected = ", ".join(CLAIM_WORDS)
-            raise UserError(f"{path}: word {unknown.pop()!r}, expected one of: {expected}")
-    return claims
 
 
 def judged(
@@ -126,50 +85,46 @@ def judged(
         _claim(claim, section, results, printed)
         for section, claims in SECTIONS.items()
         for claim in claims
-        if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
+        if results.decides(claim) and (not shown_in or shown_in in claim.shown_in.split())
     ]
 
 
 def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
     """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
-    pairs = zip(claim.compare(results), claim.compare(printed), strict=True)
+    study, features = results.study, results.study.features
+    pairs = zip(claim.comparisons(results), claim.comparisons(printed), strict=True)
     comparisons = [_comparison(here, paper) for here, paper in pairs]
     words = [each["word"] for each in comparisons]
-    study, notes = results.study, []
-    if study.features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
-        notes.append(f"pseudo labels are {clusters(study.features)}")
+    clustered = features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in.split())
     return {
         "id": claim.id,
         "section": section,
         "place": claim.place,
         "statement": claim.statement,
         "sized_for": study.of_the_preset and claim.id in study.preset.sized_for,
-        "notes": notes,
-        "word": word_of(words),
-        "counts": {word: words.count(word) for word in COMPARISON_WORDS if word in words},
+        "notes": [f"pseudo labels are {clusters(features)}"] if features and clustered else [],
+        "word": rule.word_of(words),
+        "counts": {word: words.count(word) for word in rule.COMPARISON_WORDS if word in words},
         "comparisons": comparisons,
     }
 
 
-def _comparison(here: Comparison, paper: Comparison) -> dict:
+def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
     """One comparison; "here" has the means over the trials of both sides, "paper" the numbers that
     the paper prints (None: not printed)."""
     difference = here.difference
-    pairs = [(here.larger, paper.larger), (here.smaller, paper.smaller)]
-    is_printed = any(side.constant is None and there.has_numbers for side, there in pairs)
-    sides = [
-        side
-        if side.constant is not None
-        else Trials({t: side.at(t) for t in difference.numbers} or side.numbers)
-        for side, _ in pairs
+    printed = [
+        there.has_numbers and side.constant is None
+        for side, there in zip(here.sides, paper.sides, strict=True)
     ]
+    sides = [side.only(difference.numbers or side.numbers) for side in here.sides]
     return {
         "compared": here.compared,
         "at": here.at,
         "situation": here.situation,
         "bound": here.by,
         "unit": here.unit,
-        "paper": [there.mean_or_none for _, there in pairs] if is_printed else None,
+        "paper": [side.mean_or_none for side in paper.sides] if any(printed) else None,
         "here": [side.mean_or_none for side in sides],
         "std": [side.std for side in sides],
         "difference": difference.mean_or_none,
@@ -195,38 +150,31 @@ def table(claims: Sequence[dict]) -> str:
 
 def in_words(claim: Mapping) -> str:
     """The word and the counts of a claim: "mixed: 8 agree, 1 contradicts, 1 unclear"."""
-    plural = {AGREES: "agree", CONTRADICTS: "contradict"}
-    counts = (
-        f"{count} {word if count == 1 else plural.get(word, word)}"
-        for word, count in claim["counts"].items()
-    )
-    word = "sized for" if claim["sized_for"] else claim["word"]
-    return f"{word}: {', '.join(counts)}"
+    plural = {rule.AGREES: "agree", rule.CONTRADICTS: "contradict"}
+    counts = (f"{n} {plural.get(w, w) if n > 1 else w}" for w, n in claim["counts"].items())
+    return f"{'sized for' if claim['sized_for'] else claim['word']}: {', '.join(counts)}"
 
 
 def _cells(comparison: Mapping) -> Iterator[str]:
     """A comparison's cells: setting, paper, here, difference, word."""
     yield comparison["at"]
-    for sides in (comparison["paper"], comparison["here"]):
-        yield " / ".join(map(_number, sides)) if sides and set(sides) != {None} else ""
+    for sides in (comparison["paper"] or (), comparison["here"]):
+        numbers = ["–" if n is None else alike(n)[0] for n in sides]
+        yield " / ".join(numbers) if set(numbers) != {"–"} else ""
     yield difference_in_words(comparison)
-    trials = f" ({comparison['diverged']} diverged)" if comparison["diverged"] else ""
-    not_arisen = comparison["situation"] and comparison["word"] == CONTRADICTS
-    yield comparison["word"] + trials + ": the situation did not arise" * not_arisen
-
-
-def _number(number: float | None) -> str:
-    return "–" if number is None else alike(number)[0]
+    word, diverged = comparison["word"], comparison["diverged"]
+    if comparison["situation"] and word == rule.CONTRADICTS:
+        word += ": the situation did not arise"
+    yield f"{word} ({diverged} diverged)" if diverged else word
 
 
 def difference_in_words(comparison: Mapping) -> str:
     """The mean difference of a comparison, with its interval if there is one: "2.73 (0.75 to
     4.71)", and the unit where it is not points."""
-    mean, ends = comparison["difference"], comparison["interval"]
-    if mean is None:
+    if comparison["difference"] is None:
         return ""
-    unit = "" if comparison["unit"] in (PERCENT, POINTS) else f" {comparison['unit']}"
-    mean, *ends = alike(mean, *(ends or ()))
+    unit = "" if comparison["unit"] in (rule.PERCENT, rule.POINTS) else f" {comparison['unit']}"
+    mean, *ends = alike(comparison["difference"], *(comparison["interval"] or ()))
     return f"{mean}{unit}" + (" ({} to {})".format(*ends) if ends else "")
 
 
@@ -235,16 +183,15 @@ def totals(claims: Sequence[dict]) -> list[str]:
     comparisons would contradict by chance alone: the interval of a true difference at the bound
     lies below it in one case of 40."""
     counted = [claim for claim in claims if not claim["sized_for"]]
-    of_claims = Counter(claim["word"] for claim in counted)
-    of_comparisons = Counter(each["word"] for claim in counted for each in claim["comparisons"])
-    decided = sum(of_comparisons[word] for word in (AGREES, CONTRADICTS, UNCLEAR))
-    sized_for = len(claims) - len(counted)
+    words = Counter(each["word"] for claim in counted for each in claim["comparisons"])
+    decided = sum(words[word] for word in (rule.AGREES, rule.CONTRADICTS, rule.UNCLEAR))
+    more = f"; {len(claims) - len(counted)} more are effects for which we sized the preset"
+    of_claims = _counts(Counter(claim["word"] for claim in counted), rule.CLAIM_WORDS)
     return [
-        f"{len(counted)} claims: {_counts(of_claims, CLAIM_WORDS)}"
-        + f"; {sized_for} more are effects for which we sized the preset" * bool(sized_for),
-        f"{of_comparisons.total()} comparisons: {_counts(of_comparisons, COMPARISON_WORDS)}. "
-        f"Chance alone makes at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} "
-        "with two trials or more",
+        f"{len(counted)} claims: {of_claims}" + more * (len(counted) < len(claims)),
+        f"{words.total()} comparisons: {_counts(words, rule.COMPARISON_WORDS)}. Chance alone makes "
+        f"at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} with two trials or "
+        "more",
     ]
 
 

@@ -6,26 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from chainer_jo.reproduction.claims.claim import Claim
+from chainer_jo.reproduction.claims.statements import Claim
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.cell import (
-    DIVERGED,
-    Cell,
-    Quantity,
-    noisy_labels_right,
-    result,
-    state,
-    trials,
-)
+from chainer_jo.reproduction.tables_and_figures import cell as cells
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, Quantity
 from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES
 from chainer_jo.reproduction.tables_and_figures.output import TableOrFigure
 from chainer_jo.reproduction.trials import Trials
 
 #: The cell of a table that is not among the outputs: no runs.
-NO_CELL = Cell({}, {}, (), noisy_labels_right)
+NO_CELL = Cell({}, {}, (), cells.noisy_labels_right)
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class OutputResults:
 
     def decides(self, claim: Claim) -> bool:
         """True if the claim is about these runs."""
-        shown = not self._by_name.keys().isdisjoint(claim.shown_in)
+        shown = not self._by_name.keys().isdisjoint(claim.shown_in.split())
         return shown and (not claim.own_images or of_the_paper(self.study.data))
 
     def trials(self, kind: str, **keys) -> Trials:
@@ -56,10 +49,10 @@ class OutputResults:
         if kind == "exchanged_classes":
             keys |= {"method": "joint", "score": "last", "accuracy": "recovery"}
             quantity = self._by_class(keys.pop("classes"))
-            return trials(self.store, self._cell("table2", keys).experiments, quantity)
+            return cells.trials(self.store, self._cell("table2", keys).experiments, quantity)
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
-            return trials(self.store, runs, _labels_right)
+            return cells.trials(self.store, runs, _labels_right)
         return cell.trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
@@ -74,8 +67,8 @@ class OutputResults:
         def read(run: Experiment) -> list[float]:
             return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
-        ended = [(run, end) for run in runs if (end := state(self.store, run))]
-        curves = {run.seed: None if end == DIVERGED else read(run) for run, end in ended}
+        ended = [(run, end) for run in runs if (end := cells.state(self.store, run))]
+        curves = {run.seed: None if end == cells.DIVERGED else read(run) for run, end in ended}
         return {} if self.printed else curves
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
@@ -99,7 +92,7 @@ class OutputResults:
 
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes
-            last = result(store, experiment.first_step or experiment)["last"]
+            last = cells.result(store, experiment.first_step or experiment)["last"]
             by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
             chosen = [value for k, value in by_class if (k in exchanged) == wanted]
             return 100 * sum(chosen) / len(chosen)
@@ -110,5 +103,5 @@ class OutputResults:
 def _labels_right(store: RunStore, experiment: Experiment) -> float:
     """The accuracy (percent) of the labels that a second step or a baseline trains on."""
     if experiment.first_step:
-        return 100 * result(store, experiment.first_step)["last"]["recovery"]
-    return noisy_labels_right(store, experiment)
+        return 100 * cells.result(store, experiment.first_step)["last"]["recovery"]
+    return cells.noisy_labels_right(store, experiment)
