@@ -285,32 +285,6 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
     assert "whose name ends in .npz" in one_line(capsys)
 
 
-def flipped(content):
-    return content[:-300] + bytes([content[-300] ^ 64]) + content[-299:]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        flipped,
-        lambda content: content.replace(b"(6, 192), }", b"(6, 192(, }"),
-        lambda content: content.replace(b"(6, 192), }" + 8 * b" ", b"(6000000, 19200), }"),
-        lambda content: content[:700],
-        lambda content: b"",
-    ],
-    ids=["bit", "header", "length", "truncated", "empty"],
-)
-def test_damaged_features_in_the_cache_are_computed_again(damage, tmp_path, cache):
-    paths, extractor = images_in(tmp_path / "images"), image_features.pixels(8)
-    before = image_features.compute(paths, extractor)
-    (kept,) = cache.glob("features/*")
-    whole = kept.read_bytes()
-    kept.write_bytes(damage(whole))
-    assert kept.read_bytes() != whole
-    np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
-    np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
-
-
 def test_images_that_cannot_be_decoded_are_named_with_the_reason(tmp_path, capsys):
     for name in ("cat", "dog"):
         images_in(tmp_path / "set" / name)
