@@ -3,7 +3,7 @@
 ::
 
     for claim in itertools.chain(*SECTIONS.values()):
-        words = [comparison.word for comparison in claim.comparisons(results)]
+        words = [comparison.word for comparison in claim.compare(Pairs(results))]
         print(claim.place, claim.statement, word_of(words))
 
 `claim` has the rule, `statements` the list, `comparisons` the numbers. All three are frozen: a

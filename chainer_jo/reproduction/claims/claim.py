@@ -22,8 +22,7 @@ ONE_TRIAL, NOT_RUN = "one trial", "not run"
 CONTRADICTED, MIXED = "contradicted", "mixed"
 COMPARISON_WORDS = (AGREES, CONTRADICTS, UNCLEAR, ONE_TRIAL, NOT_RUN)
 CLAIM_WORDS = (AGREES, CONTRADICTED, MIXED, UNCLEAR, NOT_RUN)
-
-PERCENT, POINTS = "%", "points"
+POINTS = "points"
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Comparison:
     at : the setting: "r = 0.1".
     sides : the number that should be larger, and the other.
     by : bound on the difference; negative: less than so much below.
-    unit : unit of both numbers; differences of percentages are in points.
+    unit : unit of the difference.
     situation : True for the situation that the claim speaks of.
     """
 
@@ -45,7 +44,7 @@ class Comparison:
     at: str
     sides: Sequence[Trials]
     by: float = 0.0
-    unit: str = PERCENT
+    unit: str = POINTS
     situation: bool = False
 
     @cached_property

@@ -1,12 +1,12 @@
 """The numbers that the words of each claim compare."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
 
 from chainer_jo.reproduction.claims import phases
-from chainer_jo.reproduction.claims.claim import POINTS, Comparison, Results
+from chainer_jo.reproduction.claims.claim import Comparison, Results
 from chainer_jo.reproduction.paper import settings, tables
 from chainer_jo.reproduction.paper.printed import SensitivityTable
 from chainer_jo.reproduction.trials import Trials
@@ -17,7 +17,6 @@ ALMOST_ALL = 95.0
 """Label accuracy (percent) above which labels are called almost all correct."""
 
 NATS = "nats"
-CLASSES = 10
 BEST, LAST = SCORES = ("best", "last")
 ACCURACIES = {"test": "test accuracy", "recovery": "label accuracy"}
 METHODS = {"cross_entropy": "cross entropy", "forward": "Forward", "cnn_crf": "CNN-CRF"}
@@ -49,15 +48,6 @@ def loss(what: str, at: str, before: Named, after: Named, drop: bool) -> Compari
     (first, a), (second, b) = (before, after) if drop else (after, before)
     compared = f"{what}: {first} > {second} {'+' if drop else '-'} {BOUND:g}"
     return Comparison(compared, at, [a, b], by=BOUND if drop else -BOUND)
-
-
-def noise_entropy(rate: float) -> float:
-    """Entropy (nats) of a label under symmetric noise (eq. 13), given the true label: the lowest
-    mean training loss of a model that has memorised no corrupted label."""
-    each = rate / CLASSES
-    from scipy.special import entr
-
-    return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))
 
 
 @dataclass(frozen=True)
@@ -122,7 +112,7 @@ class Pairs:
             number = partial(self.results.trials, "ablations", noise=noise, removed="both terms")
             sides = [Trials.of_all(BOUND), abs(number(quantity=LAST) - number(quantity="first"))]
             compared = f"without both terms: {BOUND:g} > {change}"
-            yield Comparison(compared, f"{noise} {rate}", sides, unit=POINTS)
+            yield Comparison(compared, f"{noise} {rate}", sides)
 
     def peak_to_end(self, rate: float, drop: bool) -> Iterator[Comparison]:
         """Test accuracy at a constant learning rate (Figure 2)."""
@@ -136,7 +126,7 @@ class Pairs:
 
     def noise_is_fitted(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
-            limit = Trials.of_all(noise_entropy(rate))
+            limit = Trials.of_all(settings.noise_entropy(rate))
             end = phases.end(self.results.curve("figure3", noise_rate=rate))
             compared = "training loss: entropy of the noise > end"
             yield Comparison(compared, f"r = {rate}", [limit, end], unit=NATS)
@@ -149,7 +139,7 @@ class Pairs:
 
     def high_rate_does_not_fit(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
-            sides = [self._high_rate_loss(rate), Trials.of_all(noise_entropy(rate))]
+            sides = [self._high_rate_loss(rate), Trials.of_all(settings.noise_entropy(rate))]
             compared = "training loss: before the rate drop > entropy of the noise"
             yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
 
@@ -171,7 +161,7 @@ class Pairs:
         sides = [number(rule=rule, accuracy="test") for rule in ("soft", BEST_HARD_RULE)]
         yield Comparison(f"test accuracy: soft > {BEST_HARD_RULE}", "", sides)
 
-    def beats(self, table: str, others: Sequence[str], accuracy: str) -> Iterator[Comparison]:
+    def beats(self, table: str, others: Iterable[str], accuracy: str) -> Iterator[Comparison]:
         """The joint method versus others at each noise rate, at the best and at the last epoch."""
         for other, score, rate in product(others, SCORES, RATES[table]):
             sides = [self._cell(table, m, score, accuracy, rate) for m in ("joint", other)]
@@ -190,7 +180,7 @@ class Pairs:
             predicted = self.results.curve("table1", **keys)
             sides = phases.rises_at_drop(predicted, self.results.schedule("second_step"))
             compared = "rise of noisy labels predicted: across the rate drop > before"
-            yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
+            yield Comparison(compared, f"r = {rate}", sides)
 
     def _gain(self, rate: float) -> Trials:
         """Our last test accuracy minus the best score of the best other method."""
@@ -206,7 +196,7 @@ class Pairs:
             if rate != hardest:
                 sides = [self._gain(rate), self._gain(hardest)]
                 compared = f"gain over the best other method: less noise > r = {hardest}"
-                yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
+                yield Comparison(compared, f"r = {rate}", sides)
 
     def exchanged_classes(self) -> Iterator[Comparison]:
         *_, lower, rate = RATES["table2"]
@@ -216,7 +206,7 @@ class Pairs:
         yield Comparison("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
         losses = [of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other)]
         compared = "loss of label accuracy: cat and dog > other classes"
-        yield Comparison(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
+        yield Comparison(compared, f"r = {lower} to {rate}", losses)
 
     def _right(self, labels: str, stage: str = "initial") -> Trials:
         return self.results.trials("label_accuracy", labels=labels, stage=stage)
@@ -240,7 +230,7 @@ class Pairs:
             both = (labels, "pseudo")
             sides = [self._right(each, "updated") - self._right(each) for each in both]
             compared = "gain of label accuracy: symmetric noise > pseudo labels"
-            yield Comparison(compared, LABELS[labels], sides, unit=POINTS)
+            yield Comparison(compared, LABELS[labels], sides)
 
     def _tested(self, phase: str, *sides: tuple[str, str]) -> list[Trials]:
         """Test accuracies of Figure 5 at a phase of the curves, each by its labels and stage."""
@@ -284,7 +274,7 @@ class Pairs:
         of = partial(self._value, parameter="learning_rate")
         sides = [of(table, value=high) - of(table, value=low) for table in both]
         rates = f"r = {noisier.noise_rate} > r = {cleaner.noise_rate}"
-        yield Comparison(f"gain from lr {low} to {high}: {rates}", "", sides, unit=POINTS)
+        yield Comparison(f"gain from lr {low} to {high}: {rates}", "", sides)
 
     def other_values_do_well(self, table: SensitivityTable) -> Iterator[Comparison]:
         """The values at which the paper loses at most `BOUND` points versus the chosen value."""

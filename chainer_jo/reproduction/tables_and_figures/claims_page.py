@@ -10,6 +10,7 @@ from math import sqrt
 from pathlib import Path
 
 from chainer_jo.reproduction.claims import claim as rule
+from chainer_jo.reproduction.claims.comparisons import Pairs
 from chainer_jo.reproduction.claims.statements import SECTIONS, Claim
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters
@@ -92,7 +93,7 @@ def judged(
 def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
     """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
     study, features = results.study, results.study.features
-    pairs = zip(claim.comparisons(results), claim.comparisons(printed), strict=True)
+    pairs = zip(claim.compare(Pairs(results)), claim.compare(Pairs(printed)), strict=True)
     comparisons = [_comparison(here, paper) for here, paper in pairs]
     words = [each["word"] for each in comparisons]
     clustered = features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in.split())
@@ -173,7 +174,7 @@ def difference_in_words(comparison: Mapping) -> str:
     4.71)", and the unit where it is not points."""
     if comparison["difference"] is None:
         return ""
-    unit = "" if comparison["unit"] in (rule.PERCENT, rule.POINTS) else f" {comparison['unit']}"
+    unit = "" if comparison["unit"] == rule.POINTS else f" {comparison['unit']}"
     mean, *ends = alike(comparison["difference"], *(comparison["interval"] or ()))
     return f"{mean}{unit}" + (" ({} to {})".format(*ends) if ends else "")
 

@@ -57,19 +57,16 @@ class OutputResults:
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
         """One number per epoch by trial, accuracies in percent; None for a diverged trial."""
+        runs, shown = self._curve(kind, keys)
         if kind.startswith("table"):
-            name = "test"
-            runs = self._cell(kind, {"score": "last", "accuracy": name, **keys}).experiments
-        else:
-            runs, name = self._curve(kind, keys)
-        name = logged or name
-
-        def read(run: Experiment) -> list[float]:
-            return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
-
-        ended = [(run, end) for run in runs if (end := cells.state(self.store, run))]
-        curves = {run.seed: None if end == cells.DIVERGED else read(run) for run, end in ended}
-        return {} if self.printed else curves
+            shown = "test"
+            runs = self._cell(kind, {"score": "last", "accuracy": shown, **keys}).experiments
+        name, curves = logged or shown, {}
+        for run in () if self.printed else runs:
+            if ended := cells.state(self.store, run):
+                log = [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
+                curves[run.seed] = None if ended == cells.DIVERGED else log
+        return curves
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -93,8 +90,8 @@ class OutputResults:
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes
             last = cells.result(store, experiment.first_step or experiment)["last"]
-            by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
-            chosen = [value for k, value in by_class if (k in exchanged) == wanted]
+            by_class = enumerate(last["recovery_by_class"])
+            chosen = [n for k, n in by_class if (k in exchanged) == (classes == "exchanged")]
             return 100 * sum(chosen) / len(chosen)
 
         return read
