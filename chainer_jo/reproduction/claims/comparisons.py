@@ -34,18 +34,15 @@ QUANTITIES["above_0.99"] = "share of labels with p over 0.99"
 ABLATIONS = {"averaging": "mean of epochs > one epoch alone", "entropy": "with L_e > without"}
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in settings.FIGURES_5_6_NOISE_RATES)
 LABELS = {LESS_NOISY: "symmetric 0.3", NOISIER: "symmetric 0.5", "pseudo": "pseudo labels"}
-LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
-"""The training loss by its name in the log; the KL divergence (eq. 6) is the objective."""
+LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}  # eq. 6
 PHASES = {"peak": phases.peak, "end": phases.end}
 COMMON_RATES = (0.01, 0.1)
 """Learning rates, below and above every chosen one, that Tables 8 and 9 have in common."""
 
-Named = tuple[str, Trials]
 
-
-def loss(what: str, at: str, before: Named, after: Named, drop: bool) -> Comparison:
-    """A loss of more than `BOUND` points for a ``drop``, else of less: both names and numbers."""
-    (first, a), (second, b) = (before, after) if drop else (after, before)
+def loss(what: str, at: str, *both: tuple[str, Trials], drop: bool) -> Comparison:
+    """A ``drop`` loses more than `BOUND` points, else less; names and numbers before and after."""
+    (first, a), (second, b) = both if drop else both[::-1]
     compared = f"{what}: {first} > {second} {'+' if drop else '-'} {BOUND:g}"
     return Comparison(compared, at, [a, b], by=BOUND if drop else -BOUND)
 
@@ -117,8 +114,8 @@ class Pairs:
     def peak_to_end(self, rate: float, drop: bool) -> Iterator[Comparison]:
         """Test accuracy at a constant learning rate (Figure 2)."""
         curve = self.results.curve("figure2", learning_rate=rate)
-        both = (("peak", phases.peak(curve)), ("end", phases.end(curve)))
-        yield loss("test accuracy", f"lr = {rate}", *both, drop)
+        both = ((name, phase(curve)) for name, phase in PHASES.items())
+        yield loss("test accuracy", f"lr = {rate}", *both, drop=drop)
 
     def _high_rate_loss(self, rate: float) -> Trials:
         curve = self.results.curve("figure3", noise_rate=rate)
@@ -126,10 +123,10 @@ class Pairs:
 
     def noise_is_fitted(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
-            limit = Trials.of_all(settings.noise_entropy(rate))
             end = phases.end(self.results.curve("figure3", noise_rate=rate))
+            sides = [Trials.of_all(settings.noise_entropy(rate)), end]
             compared = "training loss: entropy of the noise > end"
-            yield Comparison(compared, f"r = {rate}", [limit, end], unit=NATS)
+            yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
 
     def loss_rises(self) -> Iterator[Comparison]:
         for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
@@ -155,9 +152,8 @@ class Pairs:
     def better_at_equal_recovery(self) -> Iterator[Comparison]:
         number = partial(self.results.trials, "figure4")
         for rules in ((BEST_HARD_RULE, "soft"), ("soft", BEST_HARD_RULE)):
-            before, after = ((rule, number(rule=rule, accuracy="recovery")) for rule in rules)
-            equal = loss("situation, label accuracy", "", before, after, drop=False)
-            yield replace(equal, situation=True)
+            both = ((rule, number(rule=rule, accuracy="recovery")) for rule in rules)
+            yield replace(loss("situation, label accuracy", "", *both, drop=False), situation=True)
         sides = [number(rule=rule, accuracy="test") for rule in ("soft", BEST_HARD_RULE)]
         yield Comparison(f"test accuracy: soft > {BEST_HARD_RULE}", "", sides)
 
@@ -171,8 +167,8 @@ class Pairs:
     def best_to_last(self, table: str, method: str, drop: bool) -> Iterator[Comparison]:
         """Test accuracy of a method at its best and at its last epoch."""
         for rate in RATES[table]:
-            best, last = ((s, self._cell(table, method, s, "test", rate)) for s in SCORES)
-            yield loss("test accuracy", f"r = {rate}", best, last, drop)
+            both = ((score, self._cell(table, method, score, "test", rate)) for score in SCORES)
+            yield loss("test accuracy", f"r = {rate}", *both, drop=drop)
 
     def low_rate_fits_noise(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
@@ -286,21 +282,20 @@ class Pairs:
                 yield loss(parameter.replace("_", " "), str(value), before, after, drop=False)
 
     def updates_start(self, table: SensitivityTable) -> Iterator[Comparison]:
-        at_once, *epochs = table.keys("value", parameter="start_epoch")
-        cell, chosen = partial(self._value, table, "start_epoch"), table.chosen["start_epoch"]
-        reference = (f"start at {chosen}", cell(chosen))
-        first = (f"start at {at_once}", cell(at_once))
-        yield loss("validation accuracy", "", reference, first, drop=True)
-        for epoch in (epoch for epoch in epochs if epoch != chosen):
-            start = ("another start", cell(epoch))
-            yield loss("validation accuracy", str(epoch), reference, start, drop=False)
+        chosen = table.chosen["start_epoch"]
+        for epoch in table.keys("value", parameter="start_epoch"):
+            before, after = (self._value(table, "start_epoch", e) for e in (chosen, epoch))
+            other = "another start" if epoch else "start at 0"  # before accuracy is high
+            both = ((f"start at {chosen}", before), (other, after))
+            if epoch != chosen:
+                yield loss("validation accuracy", str(epoch), *both, drop=epoch == 0)
 
     def updates_stop(self, table: SensitivityTable) -> Iterator[Comparison]:
         earliest, *epochs = table.keys("value", parameter="stop_epoch")
-        cell = partial(self._value, table, "stop_epoch")
         for epoch in epochs:
-            before, after = (f"stop at {earliest}", cell(earliest)), ("later stop", cell(epoch))
-            yield loss("validation accuracy", str(epoch), before, after, drop=False)
+            before, after = (self._value(table, "stop_epoch", e) for e in (earliest, epoch))
+            both = ((f"stop at {earliest}", before), ("later stop", after))
+            yield loss("validation accuracy", str(epoch), *both, drop=False)
 
     def labels_by_probability(self, place: int, wrong: bool) -> Iterator[Comparison]:
         """Labels in a range of Tables 12 and 13: almost all correct, or most of them wrong."""

@@ -16,11 +16,10 @@ CROSS_ENTROPY_DROPS = "symmetric-cross-entropy-drops"
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, its place there, and the comparisons that its words name.
+    """A statement that paraphrases the paper at ``place``, and the comparisons that its words name.
 
-    ``statement`` paraphrases the paper at ``place``. ``shown_in``: the tables and figures of the
-    numbers, separated by blanks. A claim with ``own_images`` needs the paper's data set: classes
-    and numbers of labels of CIFAR-10, numbers of Clothing1M.
+    ``shown_in``: the tables and figures of the numbers, separated by blanks. A claim with
+    ``own_images`` needs the paper's data set: classes and numbers of CIFAR-10, or of Clothing1M.
     """
 
     id: str
