@@ -205,7 +205,7 @@ def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
     assert f"no package {lite0.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
     words = ("--features", "builtin", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 2
-    assert f"no package {lite0.PACKAGE}, expected it" in one_line(capsys)
+    assert f"no package {lite0.PACKAGE}; pip install 'chainer_jo[features]'" in one_line(capsys)
     for path in (data / "images").iterdir():
         Image.new("RGB", (65, 20)).save(path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 2
