@@ -1,6 +1,5 @@
 """What `chainer-jo relabel` refuses: one line, exit code 2, and nothing of the user's touched."""
 
-import os
 import re
 from pathlib import Path
 
@@ -20,16 +19,6 @@ def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
     assert relabel(root, root, *SHORT) == 2
     assert "has a labels.csv of its own, expected another folder" in one_line(capsys)
     assert files_below(root) == before
-
-
-def test_a_pipe_in_the_place_of_labels_is_not_read(own_set, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert relabel(own_set, out, *SHORT) == 0
-    (out / "labels.csv").unlink()
-    os.mkfifo(out / "labels.csv")
-    capsys.readouterr()
-    assert relabel(own_set, out, *SHORT) == 2
-    assert "labels.csv': not a regular file" in one_line(capsys)
 
 
 @pytest.mark.parametrize("apply, words", [
