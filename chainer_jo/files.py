@@ -108,7 +108,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"folder {str(folder)!r}: not empty, expected one to be made")
+            raise UserError(f"folder {str(folder)!r}: not empty; name a folder that is not there")
         place = Path(os.path.realpath(folder))  # resolves links and "."
         place.parent.mkdir(parents=True, exist_ok=True)
         stays = place.exists() and (place.samefile(os.curdir) or os.path.ismount(place))
@@ -153,7 +153,7 @@ def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)
         if absent and missing is not ...:
             return missing
-        remedy = "" if missing is ... else "; expected it whole, or removed"
+        remedy = "" if missing is ... else "; restore or remove it"
         raise UserError(f"{path}: not readable as JSON ({error}){remedy}") from None
     if not isinstance(value, kind):
         raise UserError(f"{path}: a {type(value).__name__} in JSON, expected a {kind.__name__}")

@@ -1,10 +1,10 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
-from chainer_jo.reproduction.claims.comparisons import noise_entropy
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
+from chainer_jo.reproduction.paper.settings import noise_entropy
 from chainer_jo.reproduction.paper.tables import TABLE1
 from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure

@@ -71,12 +71,6 @@ def test_every_door_refuses_it_in_one_line(kind, door, tmp_path):
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
 
 
-def test_weights_that_are_text_are_one_line(tmp_path):
-    np.savez(tmp_path / "weights.npz", **{"conv1/b": ["x"], "bn1/avg_mean": ["y"]})
-    with pytest.raises(UserError, match="weights.npz: .*'subtract'.*expected a whole .npz file"):
-        load_resnet50(tmp_path / "weights.npz")
-
-
 def test_other_arrays_beside_features_are_not_read(tmp_path):
     np.savez(tmp_path / "f.npz", features=np.ones((1, 2)), paths=["a"], model=np.array(None))
     assert read_arrays(tmp_path / "f.npz", "features")[1] == ["a"]

@@ -22,6 +22,7 @@ from chainer_jo.reproduction.claims.claim import (
     Comparison,
     word_of,
 )
+from chainer_jo.reproduction.claims.comparisons import Pairs
 from chainer_jo.reproduction.claims.statements import SECTIONS
 from chainer_jo.reproduction.experiments.presets import PRESETS, Study
 from chainer_jo.reproduction.tables_and_figures import claims_page
@@ -58,7 +59,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 
 
 def words(claim, results):
-    return [comparison.word for comparison in claim.comparisons(results)]
+    return [comparison.word for comparison in claim.compare(Pairs(results))]
 
 
 class TestList:
@@ -75,7 +76,7 @@ class TestList:
         """docs/history.md names the digest of the list in its latest entry."""
         listed = [
             [section, claim.id, claim.place, claim.statement, claim.own_images,
-             [[c.compared, c.at, c.by, c.unit] for c in claim.comparisons(MadeUp())]]
+             [[c.compared, c.at, c.by, c.unit] for c in claim.compare(Pairs(MadeUp()))]]
             for section, claims in SECTIONS.items() for claim in claims
         ]  # fmt: skip
         sized = {name: preset.sized_for for name, preset in PRESETS.items()}
@@ -154,7 +155,7 @@ class TestWords:
 
     @every_claim
     def test_a_diverged_trial_is_counted_and_has_no_number(self, claim):
-        for comparison in claim.comparisons(MadeUp(trials=6, diverged=(2,))):
+        for comparison in claim.compare(Pairs(MadeUp(trials=6, diverged=(2,)))):
             assert comparison.word == AGREES and comparison.difference.diverged <= 1
             assert len(comparison.difference.finished) >= 5
 
@@ -271,4 +272,3 @@ class TestPage:
         assert (claim["word"], claim["comparisons"][0]["word"]) == (MIXED, CONTRADICTS)
         table = claims_page.table([claim])
         assert "| contradicts: the situation did not arise |" in table.splitlines()[2]
-        assert "clusters of pixels, not of ResNet-50's features" in table

@@ -58,11 +58,8 @@ def choice(*offers, **options):
 
 
 def kept(folder):
-    return {graph: choice["plan"] for graph, choice in file(folder)[HERE].items()}
-
-
-def file(folder):
-    return json.loads((folder / NAME).read_text())
+    found = json.loads((folder / NAME).read_text())[HERE]
+    return {graph: choice["plan"] for graph, choice in found.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +107,7 @@ UNBUILT, UNRUN = Offer("eng8", 1.0, builds=False), Offer("eng9", 1.0, runs=False
     ([Offer(f"eng{i}", 20.0 if i == 43 else 30.0) for i in range(44)], "eng43"),
     # Much memory is not taken for speed.
     ((SLOW, Offer("eng9", 1.0, workspace=WORKSPACE + 1)), SLOW.name),
+    ((Offer("eng9", workspace=WORKSPACE + 1),), "eng9"),
     # What cannot be built or run is passed over, also where building takes long.
     ((UNBUILT, UNRUN, SLOW, FAST), FAST.name),
     ((Offer("eng8", builds=False, seconds_to_build=2 * SECONDS), SLOW), SLOW.name),
@@ -132,12 +130,6 @@ def test_building_takes_little_more_than_a_share_of_a_second(shares, number):
     assert len(library.built) == number
 
 
-def test_much_memory_is_taken_if_there_is_nothing_else():
-    backend, _ = make(Offer("eng9", workspace=4096))
-    convolution(backend)
-    assert backend._xp.allocated[-1].nbytes == 4096
-
-
 def test_a_graph_whose_only_plan_fails_is_an_error():
     with pytest.raises(UserError, match="no engine"):
         convolution(make(UNBUILT)[0])
@@ -148,8 +140,8 @@ def test_a_graph_whose_only_plan_fails_is_an_error():
 def test_a_continued_run_has_the_same_plans_without_measuring(tmp_path, caplog):
     backend, _ = make(SLOW, FAST, folder=tmp_path)
     first = convolution(backend)
-    entry = file(tmp_path)[HERE][GRAPH]
-    assert entry == {"plan": FAST.name, "microseconds": {SLOW.name: 30.0, FAST.name: 20.0}}
+    entry = {"plan": FAST.name, "microseconds": {SLOW.name: 30.0, FAST.name: 20.0}}
+    assert json.loads((tmp_path / NAME).read_text())[HERE][GRAPH] == entry
     # Today another one is faster, and cuDNN's order is another.
     again, library = make(Offer("eng9", 1.0), SLOW, FAST, folder=tmp_path)
     assert np.array_equal(convolution(again), first)
@@ -190,8 +182,7 @@ def test_a_plan_that_is_not_there_any_more_is_replaced(tmp_path, caplog, offers)
     assert FAST.name in record.getMessage() and GRAPH in record.getMessage()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 3}', '{"a": {"b": "c"}}',
-                                  '{"a": {"b": {"plan": 3}}}'])  # fmt: skip
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"b": {"plan": 3}}}'])
 def test_a_damaged_file_is_one_line_and_is_mended(tmp_path, caplog, text):
     path = tmp_path / NAME
     path.parent.mkdir()

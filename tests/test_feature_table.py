@@ -108,7 +108,7 @@ DAMAGE = {
         "not finite, or beyond 1e.14: 'c.png' .line 4.",
     ),
     "too large": (dict(features=ROWS * 1e200, paths=PATHS), r"beyond 1e\+14 \(3 times\)"),
-    "all the same": (dict(features=ROWS * 0 + 1, paths=PATHS), "the same for all images"),
+    "all the same": (dict(features=ROWS * 0 + 1, paths=PATHS), "every image has the same numbers"),
 }
 
 

@@ -16,6 +16,7 @@ from script_runs import in_this_process, refused, run
 from tiny import STUDY
 
 from chainer_jo.data import cifar10n, digits
+from chainer_jo.method import forward_correction  # noqa: F401  (its objective)
 from chainer_jo.method.label_sources import LabelFiles
 from chainer_jo.method.objectives import OBJECTIVES
 from chainer_jo.reproduction.experiments.experiment import Experiment

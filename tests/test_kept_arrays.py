@@ -53,6 +53,22 @@ def test_a_changed_block_is_computed_again(blocks, change):
         arrays = dict(archive)
     np.savez(a, **arrays | {"block": change(arrays["block"])})
     assert read() == [0, 1, 0]
+    a.write_bytes(a.read_bytes()[:-300])
+    assert read() == read() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("damage", [
+    lambda kept: kept[:-300] + bytes([kept[-300] ^ 64]) + kept[-299:], lambda kept: b"",
+    lambda kept: kept.replace(b"(2, 3), }", b"(2, 3(, }"), lambda kept: kept[:150],
+    lambda kept: kept.replace(b"(2, 3), }" + 8 * b" ", b"(2000000, 30000), }"),
+], ids=["bit", "empty", "header", "truncated", "length"])  # fmt: skip
+def test_a_damaged_block_is_computed_again(blocks, damage):
+    read, a, _ = blocks
+    read()
+    whole = a.read_bytes()
+    a.write_bytes(damage(whole))
+    assert a.read_bytes() != whole
+    assert read() == read() == [0, 1, 0]
 
 
 def test_a_file_system_without_fsync_is_written_to_and_a_full_one_is_told(tmp_path, monkeypatch):

@@ -50,7 +50,9 @@ def test_commands_that_pack_into_one_folder_wait_for_each_other(packed):
         waiting.start()
         waiting.join(1)
         assert waiting.is_alive()
+        (left := other.root / f"{PACKED}0123cdef.tmp").touch()  # by a kill
     waiting.join()
+    assert not left.exists()
 
 
 def not_kept(capsys, store, other, run_id):

@@ -1,6 +1,5 @@
 """What `chainer-jo relabel` refuses: one line, exit code 2, and nothing of the user's touched."""
 
-import os
 import re
 from pathlib import Path
 
@@ -22,21 +21,11 @@ def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
     assert files_below(root) == before
 
 
-def test_a_pipe_in_the_place_of_labels_is_not_read(own_set, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert relabel(own_set, out, *SHORT) == 0
-    (out / "labels.csv").unlink()
-    os.mkfifo(out / "labels.csv")
-    capsys.readouterr()
-    assert relabel(own_set, out, *SHORT) == 2
-    assert "labels.csv': not a regular file" in one_line(capsys)
-
-
 @pytest.mark.parametrize("apply, words", [
     ("new/out", "--out {out} is or lies in it"), ("new/x/../out/", "--out {out} is or lies in it"),
-    ("new", "--out {out} is or lies in it"), ("new/out/model.npz/set", "is kept for the results"),
-    ("new/out/labels.csv", "is kept for the results"),
-    ("new/out/report.html", "is kept for the results"),
+    ("new", "--out {out} is or lies in it"), ("new/out/model.npz/set", "model.npz is a name"),
+    ("new/out/labels.csv", "labels.csv is a name"),
+    ("new/out/report.html", "report.html is a name"),
 ])  # fmt: skip
 def test_the_set_is_not_written_over_or_among_the_results(apply, words, own_set, tmp_path, capsys):
     """Known before anything is trained."""
@@ -139,7 +128,7 @@ def test_rows_without_paths_are_of_one_set(own_set, tmp_path, capsys):
     words = ("--features", tmp_path / "features.npy", "--test", test)
     assert relabel(own_set, tmp_path / "out", *words) == 2
     assert "features.npy': an .npy has no paths" in (line := one_line(capsys)), line
-    assert "beside a test set" in line
+    assert "tell the test set from the training set" in line
 
 
 def test_columns_of_numbered_classes_are_named(tmp_path, capsys):

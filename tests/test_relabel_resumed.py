@@ -24,7 +24,7 @@ def test_a_record_that_is_nested_too_deep_is_one_line(name, own_set, corrected, 
     (out / name).write_text("[" * 50_000)
     assert relabel(own_set, out, *SHORT) == 2
     line = one_line(capsys)
-    assert f"{name}: not readable as JSON (" in line and "expected it whole, or removed" in line
+    assert f"{name}: not readable as JSON (" in line and "restore or remove it" in line
 
 
 def test_another_command_on_the_same_folder_with_other_labels(

@@ -94,7 +94,7 @@ def test_what_the_optimizer_cannot_do_is_named():
         optimizer.add_hook(chainer.optimizer_hooks.GradientClipping(1.0))
     before = optimizer.parameters.copy()
     both[0].b.update_rule.enabled = False  # as by disable_update()
-    with pytest.raises(UserError, match="parameter /0/b: updates are disabled, expected"):
+    with pytest.raises(UserError, match="parameter /0/b: updates are disabled; use an"):
         optimizer.update(lambda: F.sum(both[1](both[0](np.ones((1, 3), np.float32)))))
     np.testing.assert_array_equal(optimizer.parameters, before)
 

@@ -112,7 +112,7 @@ def references(results: Path, figures: Path) -> list[Reference]:
         if not any(r.name.startswith(preset) for preset in PRESETS):
             raise UserError(f"{r.results}: no preset; expected one of {', '.join(PRESETS)}")
         if not r.provenance.get("runs"):
-            raise UserError(f"{r.results}: no runs; expected them packed by tools/pack.py")
+            raise UserError(f"{r.results}: no runs; pack them by tools/pack.py")
 
     def telling(r: Reference) -> tuple:
         return order.index(r.preset), r.data != PRESETS[r.preset].reference_data, r.name

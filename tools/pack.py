@@ -40,6 +40,8 @@ def main(argv: list[str] | None = None) -> None:
     committed.mkdir(parents=True, exist_ok=True)
     with files.to_lock(committed / "lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # from reading to replacing, no other command writes
+        for unfinished in committed.rglob(f"*{'[0-9a-f]' * 8}.tmp"):  # of commands that were killed
+            unfinished.unlink()
         _check_data(computed, committed)
         if flags.keep:
             _keep(flags.keep, store, committed)

@@ -21,7 +21,7 @@ from chainer_jo.errors import UserError
 #: Files of a clean data set, in the order of `clean_data`.
 _ARRAYS = "train_images.npy", "train_labels.npy", "test_images.npy", "test_labels.npy"
 _CLASS_NAMES, _FINGERPRINT = "class_names.json", "fingerprint"
-_ELSEWHERE = "(CHAINER_DATASET_ROOT names another place)"
+_ELSEWHERE = "set CHAINER_DATASET_ROOT to another folder"
 Made = TypeVar("Made")
 
 
@@ -80,7 +80,7 @@ def cached_folder(name: str, write: Callable[[Path], None], read: Callable[[Path
             return read(folder)
     except OSError as error:
         raise UserError(
-            f"data cache {str(folder)!r}: {error.strerror or error}, expected to write there "
+            f"data cache {str(folder)!r}: {error.strerror or error}, expected a writable folder; "
             f"{_ELSEWHERE}"
         ) from error
 
@@ -134,7 +134,7 @@ def cached_blocks(
             try:
                 files.save_arrays(file, name, block=block)
             except UserError as error:
-                raise UserError(f"{error} {_ELSEWHERE}") from None
+                raise UserError(f"{error}; {_ELSEWHERE}") from None
         blocks.append(block)
     if compute:
         bar.finish(bar.total)

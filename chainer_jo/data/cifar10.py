@@ -72,8 +72,9 @@ def _downloaded() -> Path:
         path = Path(download.cached_download(URL))
     except (OSError, HTTPException) as error:
         raise UserError(
-            f"download of {URL}: {error}, expected a connection, and {download.get_dataset_root()} "
-            "to be writable (CHAINER_DATASET_ROOT names another place); or the file with --data"
+            f"download of {URL}: {error}, expected a connection and a writable folder "
+            f"{download.get_dataset_root()}; set CHAINER_DATASET_ROOT to another folder, or give "
+            "the file with --data"
         ) from error
     try:
         _check(path)

@@ -77,7 +77,7 @@ class FlatMomentumSGD(Passes, chainer.Optimizer):
     def add_hook(self, *_: Any, **__: Any) -> None:
         """Raises UserError: Chainer's hooks need gradients that exist only within `update`."""
         raise UserError(
-            "hooks: not called by FlatMomentumSGD, expected its weight_decay, or another optimizer"
+            "hooks: not called by FlatMomentumSGD; use its weight_decay, or another optimizer"
         )
 
     @staticmethod
@@ -149,7 +149,7 @@ class FlatMomentumSGD(Passes, chainer.Optimizer):
                 )
             if not param.update_rule.enabled:
                 raise UserError(
-                    f"parameter {name}: updates are disabled, expected an optimizer of Chainer"
+                    f"parameter {name}: updates are disabled; use an optimizer of Chainer"
                 )
             pointer = view.data.ptr if step_gradients else 0  # on a GPU
             grads.append(step_gradients.get(pointer, param.grad))

@@ -220,7 +220,7 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
     try:
         from safetensors.numpy import load_file
     except ImportError:
-        missing = "safetensors is not installed, expected after pip install safetensors"
+        missing = "safetensors is not installed; run pip install 'chainer_jo[weights]'"
         raise UserError(f"ResNet-50 weights {path}: {missing}") from None
     try:
         return {chainers_name(name): array for name, array in load_file(path).items()}

@@ -149,7 +149,7 @@ def check_masks(name: str, values: Any) -> None:
     masked = isinstance(values, np.ma.MaskedArray) and values.ndim
     for i, row in enumerate(values if masked or isinstance(values, list | tuple) else ()):
         if np.ma.is_masked(row):
-            raise UserError(f"{name}: row {i} has none, expected no masked values")
+            raise UserError(f"{name}: row {i} is masked, expected a value in every row")
 
 
 def _or_nan(value: Any) -> float:

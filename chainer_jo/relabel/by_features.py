@@ -203,8 +203,8 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
     """Raises UserError if a path, relative to its set's folder, names images of two sets."""
     if file.endswith(".npy") and sets.held_out:
         raise UserError(
-            f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
-            f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.held_out)} set"
+            f"features {file!r}: an .npy has no paths to tell the {' or '.join(sets.held_out)} set "
+            "from the training set; expected an .npz with 'features' and 'paths'"
         )
     check_apart(f"features {file!r}", {use: each.paths for use, each in sets.by_use.items()})
 

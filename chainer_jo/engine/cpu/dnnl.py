@@ -297,7 +297,7 @@ def find() -> Library:
             reasons.append(str(error))
     if any(f"{OPENMP}: cannot open" in reason for reason in reasons):
         reasons.append("the system lacks GNU's OpenMP, Debian's and Ubuntu's libgomp1")
-    raise Unavailable(f"no usable oneDNN (package {PACKAGE}): {'; '.join(reasons)}")
+    raise Unavailable(f"no usable oneDNN (package {PACKAGE}, extra cpu): {'; '.join(reasons)}")
 
 
 def _version_in(path: Path) -> tuple[int, ...]:

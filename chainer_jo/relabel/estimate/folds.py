@@ -39,7 +39,7 @@ MAX_GROUP_SHARE = 0.05
 
 
 def check_enough(given: np.ndarray, number: int) -> None:
-    """Raises UserError for fewer than two images a fold, or no two images of a class."""
+    """Raises UserError unless every fold gets two images and some class has two."""
     n = len(given)
     if n < 2 * number:
         raise UserError(f"{n} images in {number} folds: expected at least two images each")

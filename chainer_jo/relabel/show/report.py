@@ -266,9 +266,9 @@ def filled(content: dict, **pieces: str) -> str:
 
 
 def policy(template: str) -> str:
-    """Content security policy of a page, as a ``<meta>``: text that nobody escaped runs nothing,
-    restyles nothing and calls nobody. Allowed are the style and script of the ``template``, by
-    hashes, and images that are in the page, unpacked by its script, or files beside it."""
+    """Content security policy of a page, as a ``<meta>``: text that was left unescaped can
+    neither run a script, nor change a style, nor load a file. The policy allows the style and the
+    script of the ``template``, by hashes, and images in the page, from its script, or beside it."""
     allowed = {"img": "data: blob: 'self' file:", "style": "'none'", "script": "'none'"}
     for tag, text in re.findall(r"<(style|script)>(.*?)</\1>", template, re.DOTALL):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

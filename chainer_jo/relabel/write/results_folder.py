@@ -122,7 +122,7 @@ class ResultsFolder:
         for name in (BOUND, MADE, *WRITTEN):
             if apply.resolve().is_relative_to((self.path / name).resolve()):
                 raise UserError(
-                    f"--apply {apply}: is kept for the results, expected another folder"
+                    f"--apply {apply}: {name} is a name of the results; choose another folder"
                 )
         try:
             apply.stat()  # raises what `exists` has kept to itself since Python 3.14

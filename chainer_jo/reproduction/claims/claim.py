@@ -22,8 +22,7 @@ ONE_TRIAL, NOT_RUN = "one trial", "not run"
 CONTRADICTED, MIXED = "contradicted", "mixed"
 COMPARISON_WORDS = (AGREES, CONTRADICTS, UNCLEAR, ONE_TRIAL, NOT_RUN)
 CLAIM_WORDS = (AGREES, CONTRADICTED, MIXED, UNCLEAR, NOT_RUN)
-
-PERCENT, POINTS = "%", "points"
+POINTS = "points"
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Comparison:
     at : the setting: "r = 0.1".
     sides : the number that should be larger, and the other.
     by : bound on the difference; negative: less than so much below.
-    unit : unit of both numbers; differences of percentages are in points.
+    unit : unit of the difference.
     situation : True for the situation that the claim speaks of.
     """
 
@@ -45,24 +44,22 @@ class Comparison:
     at: str
     sides: Sequence[Trials]
     by: float = 0.0
-    unit: str = PERCENT
+    unit: str = POINTS
     situation: bool = False
 
     @cached_property
     def difference(self) -> Trials:
-        first, second = self.sides
-        return first - second
+        return self.sides[0] - self.sides[1]
 
     @property
     def word(self) -> str:
         """One of `COMPARISON_WORDS`."""
-        difference = self.difference
-        finished = len(difference.finished)
-        if difference.diverged and difference.diverged >= finished:
+        finished, diverged = len(self.difference.finished), self.difference.diverged
+        if diverged and diverged >= finished:
             return UNCLEAR
-        if difference.interval is None:
+        if self.difference.interval is None:
             return ONE_TRIAL if finished else NOT_RUN
-        low, high = difference.interval
+        low, high = self.difference.interval
         return AGREES if low > self.by else CONTRADICTS if high < self.by else UNCLEAR
 
 
@@ -87,17 +84,15 @@ class Results(Protocol):
 
         - "table1" to "table13": a cell by the keys of `paper.tables`; Tables 1 and 2 also have the
           method "noisy_labels" with score "initial", the label accuracy before any method.
-        - "figure4" (rule, accuracy): the numbers of the text beside it. rule: "soft", "all",
-          "top50", "top500", "top5000".
+        - "figure4" (rule, accuracy): as in the text beside it. rule: "soft", "all", "top50" ...
         - "ablations" (noise, removed, quantity): label accuracy of the first step. removed:
           "nothing", "averaging", "prior", "entropy", "both terms". quantity: "first" (after the
           first update), "last", "except_best_class" (at the end, without the most accurate class),
           "above_0.99" (the share of the labels with a probability over 0.99).
         - "exchanged_classes" (classes, noise_rate): label accuracy of our method in Table 2 on the
           classes "exchanged" (cat and dog) or "other".
-        - "label_accuracy" (labels, stage): labels of Figures 5 and 6 whose arg max is right.
-          labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage: "initial" or,
-          after the first step, "updated".
+        - "label_accuracy" (labels, stage): correct labels of Figures 5 and 6. labels:
+          "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo"; stage: "initial", "updated".
         """
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:

@@ -1,12 +1,12 @@
 """The numbers that the words of each claim compare."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, product
 
 from chainer_jo.reproduction.claims import phases
-from chainer_jo.reproduction.claims.claim import POINTS, Comparison, Results
+from chainer_jo.reproduction.claims.claim import Comparison, Results
 from chainer_jo.reproduction.paper import settings, tables
 from chainer_jo.reproduction.paper.printed import SensitivityTable
 from chainer_jo.reproduction.trials import Trials
@@ -17,7 +17,6 @@ ALMOST_ALL = 95.0
 """Label accuracy (percent) above which labels are called almost all correct."""
 
 NATS = "nats"
-CLASSES = 10
 BEST, LAST = SCORES = ("best", "last")
 ACCURACIES = {"test": "test accuracy", "recovery": "label accuracy"}
 METHODS = {"cross_entropy": "cross entropy", "forward": "Forward", "cnn_crf": "CNN-CRF"}
@@ -35,29 +34,17 @@ QUANTITIES["above_0.99"] = "share of labels with p over 0.99"
 ABLATIONS = {"averaging": "mean of epochs > one epoch alone", "entropy": "with L_e > without"}
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in settings.FIGURES_5_6_NOISE_RATES)
 LABELS = {LESS_NOISY: "symmetric 0.3", NOISIER: "symmetric 0.5", "pseudo": "pseudo labels"}
-LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
-"""The training loss by its name in the log; the KL divergence (eq. 6) is the objective."""
+LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}  # eq. 6
 PHASES = {"peak": phases.peak, "end": phases.end}
 COMMON_RATES = (0.01, 0.1)
 """Learning rates, below and above every chosen one, that Tables 8 and 9 have in common."""
 
-Named = tuple[str, Trials]
 
-
-def loss(what: str, at: str, before: Named, after: Named, drop: bool) -> Comparison:
-    """A loss of more than `BOUND` points for a ``drop``, else of less: both names and numbers."""
-    (first, a), (second, b) = (before, after) if drop else (after, before)
+def loss(what: str, at: str, *both: tuple[str, Trials], drop: bool) -> Comparison:
+    """A ``drop`` loses more than `BOUND` points, else less; names and numbers before and after."""
+    (first, a), (second, b) = both if drop else both[::-1]
     compared = f"{what}: {first} > {second} {'+' if drop else '-'} {BOUND:g}"
     return Comparison(compared, at, [a, b], by=BOUND if drop else -BOUND)
-
-
-def noise_entropy(rate: float) -> float:
-    """Entropy (nats) of a label under symmetric noise (eq. 13), given the true label: the lowest
-    mean training loss of a model that has memorised no corrupted label."""
-    each = rate / CLASSES
-    from scipy.special import entr
-
-    return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))
 
 
 @dataclass(frozen=True)
@@ -122,13 +109,13 @@ class Pairs:
             number = partial(self.results.trials, "ablations", noise=noise, removed="both terms")
             sides = [Trials.of_all(BOUND), abs(number(quantity=LAST) - number(quantity="first"))]
             compared = f"without both terms: {BOUND:g} > {change}"
-            yield Comparison(compared, f"{noise} {rate}", sides, unit=POINTS)
+            yield Comparison(compared, f"{noise} {rate}", sides)
 
     def peak_to_end(self, rate: float, drop: bool) -> Iterator[Comparison]:
         """Test accuracy at a constant learning rate (Figure 2)."""
         curve = self.results.curve("figure2", learning_rate=rate)
-        both = (("peak", phases.peak(curve)), ("end", phases.end(curve)))
-        yield loss("test accuracy", f"lr = {rate}", *both, drop)
+        both = ((name, phase(curve)) for name, phase in PHASES.items())
+        yield loss("test accuracy", f"lr = {rate}", *both, drop=drop)
 
     def _high_rate_loss(self, rate: float) -> Trials:
         curve = self.results.curve("figure3", noise_rate=rate)
@@ -136,10 +123,10 @@ class Pairs:
 
     def noise_is_fitted(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
-            limit = Trials.of_all(noise_entropy(rate))
             end = phases.end(self.results.curve("figure3", noise_rate=rate))
+            sides = [Trials.of_all(settings.noise_entropy(rate)), end]
             compared = "training loss: entropy of the noise > end"
-            yield Comparison(compared, f"r = {rate}", [limit, end], unit=NATS)
+            yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
 
     def loss_rises(self) -> Iterator[Comparison]:
         for lower, higher in pairwise(tables.TABLE1.keys("noise_rate")):
@@ -149,7 +136,7 @@ class Pairs:
 
     def high_rate_does_not_fit(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
-            sides = [self._high_rate_loss(rate), Trials.of_all(noise_entropy(rate))]
+            sides = [self._high_rate_loss(rate), Trials.of_all(settings.noise_entropy(rate))]
             compared = "training loss: before the rate drop > entropy of the noise"
             yield Comparison(compared, f"r = {rate}", sides, unit=NATS)
 
@@ -165,13 +152,12 @@ class Pairs:
     def better_at_equal_recovery(self) -> Iterator[Comparison]:
         number = partial(self.results.trials, "figure4")
         for rules in ((BEST_HARD_RULE, "soft"), ("soft", BEST_HARD_RULE)):
-            before, after = ((rule, number(rule=rule, accuracy="recovery")) for rule in rules)
-            equal = loss("situation, label accuracy", "", before, after, drop=False)
-            yield replace(equal, situation=True)
+            both = ((rule, number(rule=rule, accuracy="recovery")) for rule in rules)
+            yield replace(loss("situation, label accuracy", "", *both, drop=False), situation=True)
         sides = [number(rule=rule, accuracy="test") for rule in ("soft", BEST_HARD_RULE)]
         yield Comparison(f"test accuracy: soft > {BEST_HARD_RULE}", "", sides)
 
-    def beats(self, table: str, others: Sequence[str], accuracy: str) -> Iterator[Comparison]:
+    def beats(self, table: str, others: Iterable[str], accuracy: str) -> Iterator[Comparison]:
         """The joint method versus others at each noise rate, at the best and at the last epoch."""
         for other, score, rate in product(others, SCORES, RATES[table]):
             sides = [self._cell(table, m, score, accuracy, rate) for m in ("joint", other)]
@@ -181,8 +167,8 @@ class Pairs:
     def best_to_last(self, table: str, method: str, drop: bool) -> Iterator[Comparison]:
         """Test accuracy of a method at its best and at its last epoch."""
         for rate in RATES[table]:
-            best, last = ((s, self._cell(table, method, s, "test", rate)) for s in SCORES)
-            yield loss("test accuracy", f"r = {rate}", best, last, drop)
+            both = ((score, self._cell(table, method, score, "test", rate)) for score in SCORES)
+            yield loss("test accuracy", f"r = {rate}", *both, drop=drop)
 
     def low_rate_fits_noise(self) -> Iterator[Comparison]:
         for rate in RATES["table1"]:
@@ -190,7 +176,7 @@ class Pairs:
             predicted = self.results.curve("table1", **keys)
             sides = phases.rises_at_drop(predicted, self.results.schedule("second_step"))
             compared = "rise of noisy labels predicted: across the rate drop > before"
-            yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
+            yield Comparison(compared, f"r = {rate}", sides)
 
     def _gain(self, rate: float) -> Trials:
         """Our last test accuracy minus the best score of the best other method."""
@@ -206,7 +192,7 @@ class Pairs:
             if rate != hardest:
                 sides = [self._gain(rate), self._gain(hardest)]
                 compared = f"gain over the best other method: less noise > r = {hardest}"
-                yield Comparison(compared, f"r = {rate}", sides, unit=POINTS)
+                yield Comparison(compared, f"r = {rate}", sides)
 
     def exchanged_classes(self) -> Iterator[Comparison]:
         *_, lower, rate = RATES["table2"]
@@ -216,7 +202,7 @@ class Pairs:
         yield Comparison("label accuracy: other classes > cat and dog", f"r = {rate}", sides)
         losses = [of(noise_rate=lower) - of(noise_rate=rate) for of in (pets, other)]
         compared = "loss of label accuracy: cat and dog > other classes"
-        yield Comparison(compared, f"r = {lower} to {rate}", losses, unit=POINTS)
+        yield Comparison(compared, f"r = {lower} to {rate}", losses)
 
     def _right(self, labels: str, stage: str = "initial") -> Trials:
         return self.results.trials("label_accuracy", labels=labels, stage=stage)
@@ -240,7 +226,7 @@ class Pairs:
             both = (labels, "pseudo")
             sides = [self._right(each, "updated") - self._right(each) for each in both]
             compared = "gain of label accuracy: symmetric noise > pseudo labels"
-            yield Comparison(compared, LABELS[labels], sides, unit=POINTS)
+            yield Comparison(compared, LABELS[labels], sides)
 
     def _tested(self, phase: str, *sides: tuple[str, str]) -> list[Trials]:
         """Test accuracies of Figure 5 at a phase of the curves, each by its labels and stage."""
@@ -284,7 +270,7 @@ class Pairs:
         of = partial(self._value, parameter="learning_rate")
         sides = [of(table, value=high) - of(table, value=low) for table in both]
         rates = f"r = {noisier.noise_rate} > r = {cleaner.noise_rate}"
-        yield Comparison(f"gain from lr {low} to {high}: {rates}", "", sides, unit=POINTS)
+        yield Comparison(f"gain from lr {low} to {high}: {rates}", "", sides)
 
     def other_values_do_well(self, table: SensitivityTable) -> Iterator[Comparison]:
         """The values at which the paper loses at most `BOUND` points versus the chosen value."""
@@ -296,21 +282,20 @@ class Pairs:
                 yield loss(parameter.replace("_", " "), str(value), before, after, drop=False)
 
     def updates_start(self, table: SensitivityTable) -> Iterator[Comparison]:
-        at_once, *epochs = table.keys("value", parameter="start_epoch")
-        cell, chosen = partial(self._value, table, "start_epoch"), table.chosen["start_epoch"]
-        reference = (f"start at {chosen}", cell(chosen))
-        first = (f"start at {at_once}", cell(at_once))
-        yield loss("validation accuracy", "", reference, first, drop=True)
-        for epoch in (epoch for epoch in epochs if epoch != chosen):
-            start = ("another start", cell(epoch))
-            yield loss("validation accuracy", str(epoch), reference, start, drop=False)
+        chosen = table.chosen["start_epoch"]
+        for epoch in table.keys("value", parameter="start_epoch"):
+            before, after = (self._value(table, "start_epoch", e) for e in (chosen, epoch))
+            other = "another start" if epoch else "start at 0"  # before accuracy is high
+            both = ((f"start at {chosen}", before), (other, after))
+            if epoch != chosen:
+                yield loss("validation accuracy", str(epoch), *both, drop=epoch == 0)
 
     def updates_stop(self, table: SensitivityTable) -> Iterator[Comparison]:
         earliest, *epochs = table.keys("value", parameter="stop_epoch")
-        cell = partial(self._value, table, "stop_epoch")
         for epoch in epochs:
-            before, after = (f"stop at {earliest}", cell(earliest)), ("later stop", cell(epoch))
-            yield loss("validation accuracy", str(epoch), before, after, drop=False)
+            before, after = (self._value(table, "stop_epoch", e) for e in (earliest, epoch))
+            both = ((f"stop at {earliest}", before), ("later stop", after))
+            yield loss("validation accuracy", str(epoch), *both, drop=False)
 
     def labels_by_probability(self, place: int, wrong: bool) -> Iterator[Comparison]:
         """Labels in a range of Tables 12 and 13: almost all correct, or most of them wrong."""

@@ -213,6 +213,11 @@ class Study:
         """True for the images that the preset is for."""
         return self.data in (self.preset.reference_data, self.preset.default_data)
 
+    @property
+    def sized_for(self) -> tuple[str, ...]:
+        """Claims whose effects the preset was chosen to show, on the images it was chosen on."""
+        return self.preset.sized_for if self.of_the_preset else ()
+
     def epochs(self, paper_epochs: int) -> int:
         """A length of the paper's, in this preset's epochs: at least 1."""
         return max(1, round(paper_epochs * self.preset.time_scale))

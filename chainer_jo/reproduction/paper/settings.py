@@ -82,6 +82,7 @@ CROSS_ENTROPY_DROP_EPOCH = 40  # Section 5.5: test accuracy drops from about thi
 LEAST_GAIN_NOISE_RATE = 0.5  # Section 5.6: where the joint method gains little
 FIGURES_5_6_NOISE_RATES = (0.3, 0.5)  # Section 5.7: symmetric noise shown beside pseudo labels
 
+CLASSES = 10  # of CIFAR-10, Section 5.1
 COMPARISON_TRIALS = 5  # Table 1
 SENSITIVITY_TRIALS = 3  # Tables 6 to 11 are "triple tests"
 
@@ -95,3 +96,12 @@ def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParame
     if noise != "symmetric" or not cells:
         raise KeyError(f"the paper has no hyper parameters for {noise} noise at rate {noise_rate}")
     return HyperParameters(*cells.values())  # in the order of the table
+
+
+def noise_entropy(rate: float) -> float:
+    """Entropy (nats) of a label under symmetric noise (eq. 13), given the true label: the lowest
+    mean training loss of a model that has memorised no corrupted label."""
+    from scipy.special import entr  # not for commands that only list or refuse
+
+    each = rate / CLASSES
+    return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))

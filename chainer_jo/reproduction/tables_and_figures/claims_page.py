@@ -10,6 +10,7 @@ from math import sqrt
 from pathlib import Path
 
 from chainer_jo.reproduction.claims import claim as rule
+from chainer_jo.reproduction.claims.comparisons import Pairs
 from chainer_jo.reproduction.claims.statements import SECTIONS, Claim
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters
@@ -22,16 +23,14 @@ from chainer_jo.reproduction.trials import alike
 RULE = (
     "A comparison names the number that should be larger according to the paper: *joint > "
     "Forward*. The difference is the first number minus the second, trial by trial, with the 95 % "
-    "interval of its mean (Student's t). The comparison *agrees* with the paper if the interval "
-    "lies above 0, or above the bound that is named; it *contradicts* if the interval lies below; "
-    "otherwise it is *unclear*. One trial gives a difference without a word. A claim agrees if all "
-    "its comparisons agree. It is contradicted if some contradict and none agrees, mixed if some "
-    "do either, and unclear otherwise.",
+    "interval of its mean (Student's t). The comparison *agrees* if the interval lies above 0, or "
+    "above the bound that is named. It *contradicts* if the interval lies below, and is *unclear* "
+    "otherwise. One trial gives no word. A claim agrees if all comparisons agree. It is "
+    "contradicted if some contradict and none agrees, mixed if some do either, else unclear.",
     "A drop is a loss of more than 2 points; to keep, to stay high or to depend little is to lose "
-    "less. Best: the epoch chosen by validation images. Peak and end of a curve are means over a "
-    "twentieth of its epochs; the other trials choose a trial's peak. Before the rate drop: later "
-    "half of the epochs before the learning rate is first divided. Paper: the same two numbers, "
-    "where the paper's tables print them.",
+    "less. Best: the epoch chosen by validation images. Peak and end: means over a twentieth of "
+    "the epochs; the other trials choose a trial's peak. Before the rate drop: later half of the "
+    "epochs before it. Paper: the same two numbers, where the paper's tables print them.",
 )
 HEADERS = ("claim", "comparison", "at", "paper", "here", "difference (95 %)", "word")
 
@@ -55,7 +54,7 @@ class Claims(Output):
     def text(self, store: RunStore, setting: Setting) -> str:
         """One line per claim, and the totals."""
         claims = self.data(store, setting)
-        lines = [f"{c['word']:12}  {c['place']:12}  {c['statement']}" for c in claims]
+        lines = (f"{c['word']:12}  {c['place']:12}  {c['statement']}" for c in claims)
         return "\n".join([*lines, "", *totals(claims)])
 
     def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
@@ -63,16 +62,17 @@ class Claims(Output):
         claims = self.data(store, setting)
         if not claims:
             return []
-        paragraphs = ["# Claims of the paper in these runs", f"{setting}."]
-        paragraphs += ["\n".join(f"- {line}" for line in totals(claims)), *RULE]
-        paragraphs.append(_test_images(self.study))
+        clustered = self.study.features and f" Pseudo labels are {clusters(self.study.features)}."
+        paragraphs = ["# Claims of the paper in these runs", f"{setting}.{clustered or ''}"]
+        paragraphs.append("\n".join(f"- {line}" for line in totals(claims)))
+        paragraphs += [*RULE, _test_images(self.study)]
         run = (claim for claim in claims if claim["word"] != rule.NOT_RUN)
         for section, of_section in groupby(run, lambda claim: claim["section"]):
             paragraphs += [f"## {section}", table(list(of_section))]
         if unrun := [claim for claim in claims if claim["word"] == rule.NOT_RUN]:
-            paragraphs.append(f"## {len(unrun)} claims without a run")
-            paragraphs.append("\n".join(f"- {c['statement']} ({c['place']})" for c in unrun))
-        text = "\n\n".join(filter(None, paragraphs)) + "\n"
+            listed = "\n".join(f"- {c['statement']} ({c['place']})" for c in unrun)
+            paragraphs += [f"## {len(unrun)} claims without a run", listed]
+        text = "\n\n".join(paragraphs) + "\n"
         return output.write_all(folder / self.name, {".md": text, ".json": claims})
 
 
@@ -91,18 +91,15 @@ def judged(
 
 def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputResults) -> dict:
     """A claim with its comparisons, each beside the same comparison of the paper's numbers."""
-    study, features = results.study, results.study.features
-    pairs = zip(claim.comparisons(results), claim.comparisons(printed), strict=True)
+    pairs = zip(claim.compare(Pairs(results)), claim.compare(Pairs(printed)), strict=True)
     comparisons = [_comparison(here, paper) for here, paper in pairs]
     words = [each["word"] for each in comparisons]
-    clustered = features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in.split())
     return {
         "id": claim.id,
         "section": section,
         "place": claim.place,
         "statement": claim.statement,
-        "sized_for": study.of_the_preset and claim.id in study.preset.sized_for,
-        "notes": [f"pseudo labels are {clusters(features)}"] if features and clustered else [],
+        "sized_for": claim.id in results.study.sized_for,
         "word": rule.word_of(words),
         "counts": {word: words.count(word) for word in rule.COMPARISON_WORDS if word in words},
         "comparisons": comparisons,
@@ -112,11 +109,8 @@ def _claim(claim: Claim, section: str, results: OutputResults, printed: OutputRe
 def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
     """One comparison; "here" has the means over the trials of both sides, "paper" the numbers that
     the paper prints (None: not printed)."""
-    difference = here.difference
-    printed = [
-        there.has_numbers and side.constant is None
-        for side, there in zip(here.sides, paper.sides, strict=True)
-    ]
+    difference, both = here.difference, zip(here.sides, paper.sides, strict=True)
+    printed = any(there.has_numbers and side.constant is None for side, there in both)
     sides = [side.only(difference.numbers or side.numbers) for side in here.sides]
     return {
         "compared": here.compared,
@@ -124,7 +118,7 @@ def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
         "situation": here.situation,
         "bound": here.by,
         "unit": here.unit,
-        "paper": [side.mean_or_none for side in paper.sides] if any(printed) else None,
+        "paper": [side.mean_or_none for side in paper.sides] if printed else None,
         "here": [side.mean_or_none for side in sides],
         "std": [side.std for side in sides],
         "difference": difference.mean_or_none,
@@ -140,7 +134,6 @@ def table(claims: Sequence[dict]) -> str:
     rows = []
     for claim in claims:
         first = f"{claim['statement']} ({claim['place']}) **{in_words(claim)}**"
-        first = "; ".join([first, *claim["notes"]])
         for compared, same in groupby(claim["comparisons"], lambda each: each["compared"]):
             columns = zip(*map(_cells, same), strict=True)
             rows.append([first, compared, *("<br>".join(c) if any(c) else "" for c in columns)])
@@ -173,7 +166,7 @@ def difference_in_words(comparison: Mapping) -> str:
     4.71)", and the unit where it is not points."""
     if comparison["difference"] is None:
         return ""
-    unit = "" if comparison["unit"] in (rule.PERCENT, rule.POINTS) else f" {comparison['unit']}"
+    unit = "" if comparison["unit"] == rule.POINTS else f" {comparison['unit']}"
     mean, *ends = alike(comparison["difference"], *(comparison["interval"] or ()))
     return f"{mean}{unit}" + (" ({} to {})".format(*ends) if ends else "")
 
@@ -201,11 +194,8 @@ def _counts(counts: Counter, words: Sequence[str]) -> str:
 
 def _test_images(study: Study) -> str:
     """The error that the finite test set adds to every test accuracy."""
-    if not study.of_the_preset:
-        return ""
     images = study.preset.test_images
-    error = 196 * sqrt(0.95 * 0.05 / images)
-    return (
-        "Trials are seeds on the same images. An accuracy of 95 % on the "
-        f"{images:,} test images has an error of {error:.1f} points (95 %) that no interval covers."
-    )
+    error = f"{196 * sqrt(0.95 * 0.05 / images):.1f} points (95 %)"
+    said = f"An accuracy of 95 % on {images:,} test images has an error of {error}"
+    same = "Trials are seeds on the same images."
+    return f"{same} {said} that no interval covers." if study.of_the_preset else same

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from statistics import fmean
 
 from chainer_jo.reproduction.claims.statements import Claim
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -12,7 +13,7 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import cell as cells
-from chainer_jo.reproduction.tables_and_figures.cell import Cell, Quantity
+from chainer_jo.reproduction.tables_and_figures.cell import Cell
 from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES
 from chainer_jo.reproduction.tables_and_figures.output import TableOrFigure
 from chainer_jo.reproduction.trials import Trials
@@ -48,7 +49,10 @@ class OutputResults:
             return Trials({}, constant=cell.paper)
         if kind == "exchanged_classes":
             keys |= {"method": "joint", "score": "last", "accuracy": "recovery"}
-            quantity = self._by_class(keys.pop("classes"))
+            exchanged, wanted = self.study.preset.exchanged_classes, keys.pop("classes")
+            quantity = partial(
+                _of_classes, chosen=lambda k: (k in exchanged) == (wanted == "exchanged")
+            )
             return cells.trials(self.store, self._cell("table2", keys).experiments, quantity)
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
@@ -57,19 +61,16 @@ class OutputResults:
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
         """One number per epoch by trial, accuracies in percent; None for a diverged trial."""
+        runs, shown = self._curve(kind, keys)
         if kind.startswith("table"):
-            name = "test"
-            runs = self._cell(kind, {"score": "last", "accuracy": name, **keys}).experiments
-        else:
-            runs, name = self._curve(kind, keys)
-        name = logged or name
-
-        def read(run: Experiment) -> list[float]:
-            return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
-
-        ended = [(run, end) for run in runs if (end := cells.state(self.store, run))]
-        curves = {run.seed: None if end == cells.DIVERGED else read(run) for run, end in ended}
-        return {} if self.printed else curves
+            shown = "test"
+            runs = self._cell(kind, {"score": "last", "accuracy": shown, **keys}).experiments
+        name, curves = logged or shown, {}
+        for run in () if self.printed else runs:
+            if ended := cells.state(self.store, run):
+                log = [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
+                curves[run.seed] = None if ended == cells.DIVERGED else log
+        return curves
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -87,17 +88,11 @@ class OutputResults:
         """The runs of a figure's curve, and its quantity."""
         return self._by_name[name].curve(keys) if name in self._by_name else ((), "")
 
-    def _by_class(self, classes: str) -> Quantity:
-        """Label accuracy of the classes that asymmetric noise exchanges, or of the others."""
 
-        def read(store: RunStore, experiment: Experiment) -> float:
-            exchanged = self.study.preset.exchanged_classes
-            last = cells.result(store, experiment.first_step or experiment)["last"]
-            by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
-            chosen = [value for k, value in by_class if (k in exchanged) == wanted]
-            return 100 * sum(chosen) / len(chosen)
-
-        return read
+def _of_classes(store: RunStore, experiment: Experiment, chosen: Callable[[int], bool]) -> float:
+    """Label accuracy (percent) of some classes."""
+    last = cells.result(store, experiment.first_step or experiment)["last"]
+    return 100 * fmean(n for k, n in enumerate(last["recovery_by_class"]) if chosen(k))
 
 
 def _labels_right(store: RunStore, experiment: Experiment) -> float:

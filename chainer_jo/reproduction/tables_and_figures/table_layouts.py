@@ -72,7 +72,7 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
 
 def _premise(study: Study) -> str:
     """Note that the preset was chosen by the numbers of cross entropy; empty for other presets."""
-    if not study.of_the_preset or CROSS_ENTROPY_DROPS not in study.preset.sized_for:
+    if CROSS_ENTROPY_DROPS not in study.sized_for:
         return ""
     return (
         f"We chose the preset {study.preset.name} because cross entropy overfits there (judged on "
