@@ -25,7 +25,8 @@ def find_label_errors(
     a cross validation, say. See `LabelErrors.table` for a table.
 
     >>> pred_probs = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]] * 9
-    >>> find_label_errors(["cat", "dog", "dog"] * 9, pred_probs).changed[:3]
+    >>> labels = ["cat", "dog", "dog"] + ["cat", "cat", "dog"] * 8
+    >>> find_label_errors(labels, pred_probs).changed[:3]
     array([False,  True, False])
 
     Parameters
