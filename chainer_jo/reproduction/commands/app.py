@@ -220,7 +220,9 @@ def _note_others(script: Script) -> None:
     """Warns of finished runs made by other code."""
     finished = [r for e in script.experiments if (r := script.store.result(e))]
     if note := provenance.other_code(finished):
-        again = "another --results folder" if read_packed(script.store.root) else "--fresh"
+        again = (
+            "another --results folder" if read_packed(script.store.root, logs=False) else "--fresh"
+        )
         _logger.warning("%s; %s repeats the runs", note, again)
 
 
