@@ -17,7 +17,8 @@ def table(study: Study) -> StaticTable:
         ("learning rate", *(run.optimization.learning_rate for run in runs)),
     ]
     header = ("noise rate (%)", *(f"{100 * rate:g}" for rate in rates))
-    return StaticTable(printed.number, f"{printed.caption}; {trained_on(study)}.", header, rows)
+    caption = f"{printed.caption}; {trained_on(study)}."
+    return StaticTable(printed.number, caption, header, lambda: rows)
 
 
 if __name__ == "__main__":

@@ -205,3 +205,11 @@ def test_a_script_that_lists_or_refuses_loads_no_large_library():
     printed = run(NO_DRIVER, script, argument="", path=str(processes.ROOT))
     assert [printed.count(f"ended with {code}\n") for code in (0, 2)] == [1, 1]
     assert "54 runs, 0 to do" in printed
+
+
+def test_a_plan_of_all_scripts_loads_no_chainer():
+    plan = ["--dry-run", "--preset", "digits", "--device", "cpu", "--results", "results/reference"]
+    command = [sys.executable, "-X", "importtime", "reproduce/all.py", *plan]
+    said = processes.run(command, cwd=processes.ROOT)
+    loaded = {line.rpartition("|")[2].strip() for line in said.stderr.splitlines()}
+    assert "355 runs" in said.stdout and "numpy" in loaded and "chainer" not in loaded

@@ -35,6 +35,32 @@ def test_dry_run_lists_and_runs_nothing(preset, tmp_path, capsys):
     assert not (tmp_path / "results").exists()
 
 
+def test_dry_run_of_an_id_says_why_a_run_is_to_do_or_done(computed, capsys, monkeypatch):
+    def why(*words):
+        assert run(table1, computed, *words) == 0
+        return capsys.readouterr().out.splitlines()
+
+    def first_step(seed):
+        return "--noise-rates", "0.5", "--trials", "2", "--dry-run", f"first-step-sn50-s{seed}"
+
+    nearest = ["  seed: 0, here 1"]
+    assert why(*first_step(0))[1:3] == [
+        "state: finished", "reason: it has a result, made by this code",
+    ]  # fmt: skip
+    lines = why(*first_step(1))
+    assert lines[1:3] == ["state: to do", "reason: no result"] and lines[4:] == nearest
+    assert lines[3].startswith("nearest finished run: first-step-sn50-s0-")
+    monkeypatch.setattr("chainer_jo.reproduction.running.provenance.sources_digest", lambda: "x")
+    assert why(*first_step(0))[2].startswith("reason: made by other code than this")
+    for path in (*computed.rglob("second-*/result.json"), *computed.rglob("labels.npz")):
+        path.unlink()
+    state, reason = why(*first_step(0))[1:3]
+    assert state == "state: to do" and reason.startswith("reason: its labels are gone")
+    for start, said in (("first", "2 runs, such as first-step-sn50-s0-"), ("x", "no run of this")):
+        assert run(table1, computed, *first_step(0)[:-1], start) == 2
+        assert f"--dry-run {start}: {said}" in refused(capsys)
+
+
 def test_no_runs_shows_what_has_finished(computed, capsys):
     def table2(study):
         return comparison_table(study, tables.TABLE2, "asymmetric")

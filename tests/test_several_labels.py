@@ -127,6 +127,7 @@ def test_labels_that_cannot_be_used_are_one_line(people, change, expected):
 
 @pytest.mark.parametrize("form", [
     np.asarray, np.int32, lambda y: y > 0, np.ndarray.tolist, lambda y: 1 - y, lambda y: 2 * y - 1,
+    lambda y: np.where(np.arange(len(y))[:, None] == 7, [np.nan, 1, np.nan], y),
     lambda y: np.array(["no", "yes"])[y.astype(int)], lambda y: np.c_[y[:, 0], 1 - y[:, 0]],
     lambda y: pytest.importorskip("pandas").DataFrame(y),
 ])  # fmt: skip

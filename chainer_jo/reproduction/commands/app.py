@@ -21,7 +21,7 @@ from chainer_jo.command_line import print_safely, resume_hint, start
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.devices import device_of
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.commands.dry_run import run_lines, script_lines
+from chainer_jo.reproduction.commands.dry_run import run_lines, script_lines, why_lines
 from chainer_jo.reproduction.commands.script_flags import Family, parse
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
@@ -151,6 +151,9 @@ def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> 
     script = make_script(flags, builds, family)
     flags, store, experiments = script.flags, script.store, script.experiments
     left = script.left()
+    if flags.run_id:
+        print(*why_lines(flags.run_id, experiments, store, left), sep="\n")
+        return
     if left and flags.runs:
         _check_precision(script)
     check_results(experiments, store)
@@ -220,7 +223,9 @@ def _note_others(script: Script) -> None:
     """Warns of finished runs made by other code."""
     finished = [r for e in script.experiments if (r := script.store.result(e))]
     if note := provenance.other_code(finished):
-        again = "another --results folder" if read_packed(script.store.root) else "--fresh"
+        again = (
+            "another --results folder" if read_packed(script.store.root, logs=False) else "--fresh"
+        )
         _logger.warning("%s; %s repeats the runs", note, again)
 
 

@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
+from chainer_jo.errors import UserError
 from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running import provenance
 from chainer_jo.reproduction.running.scheduler import with_first_steps
 from chainer_jo.reproduction.running.status import Cost, duration
 from chainer_jo.reproduction.running.store import RunStore
@@ -41,6 +43,57 @@ def script_lines(outputs: Sequence, left: Mapping[Experiment, int], cost: Cost) 
             str(len(needed) - len(waiting)), *hours, str(len({e.seed for e in needed})),
         ])  # fmt: skip
     return aligned(rows)
+
+
+def why_lines(
+    start: str, experiments: Sequence[Experiment], store: RunStore, left: Mapping[Experiment, int]
+) -> list[str]:
+    """State of the run whose id begins with ``start``, the reason, and the fields in which the
+    nearest finished run is described otherwise.
+
+    Raises UserError unless it is one run.
+    """
+    named = [e for e in experiments if e.id.startswith(start)]
+    if len(named) != 1:
+        found = f"{len(named)} runs, such as {named[0].id}" if named else "no run of this script"
+        raise UserError(f"--dry-run {start}: {found}; expected the first letters of one run's id")
+    (run,) = named
+    result, epochs = store.result(run), run.optimization.epochs
+    reason = "no result"
+    if run in left and store.lost_labels(run):
+        reason = "its labels are gone, and a second step needs them"
+    elif result:
+        other = provenance.other_code([result]).partition("were ")[2]
+        reason = other or "it has a result, made by this code"
+    elif run.first_step and store.diverged(run.first_step):
+        reason = "its first step diverged"
+    elif left.get(run, epochs) < epochs:
+        reason = f"no result; {epochs - left[run]} of {epochs} epochs are saved"
+    state_now = "to do" if run in left else state(store, run) or "-"
+    lines = [run.id, f"state: {state_now}", f"reason: {reason}"]
+    mine, finished = _fields(run.to_dict()), store.finished()
+    differing = {}
+    for other_id in finished.keys() - {run.id}:
+        theirs = _fields(finished[other_id]["experiment"])
+        names = sorted(mine.keys() | theirs.keys())
+        pairs = {name: (theirs.get(name), mine.get(name)) for name in names}
+        differing[other_id] = {n: pair for n, pair in pairs.items() if pair[0] != pair[1]}
+    if differing:
+        nearest = min(differing, key=lambda other_id: (len(differing[other_id]), other_id))
+        lines.append(f"nearest finished run: {nearest}")
+        lines += [
+            f"  {n}: {theirs}, here {ours}" for n, (theirs, ours) in differing[nearest].items()
+        ]
+    return lines
+
+
+def _fields(description: dict, prefix: str = "") -> dict:
+    """Fields of a description by name, fields of its parts as ``part.field``."""
+    fields: dict = {}
+    for name, value in description.items():
+        path = prefix + name
+        fields |= _fields(value, f"{path}.") if isinstance(value, dict) else {path: value}
+    return fields
 
 
 def _hours(seconds: float) -> str:

@@ -37,9 +37,10 @@ JOBS_ON_A_GPU = 1
 def parse(description: str, argv: list[str] | None, family: Family) -> argparse.Namespace:
     """Parses the command line into one field per flag, with defaults and ``auto`` resolved.
 
-    ``preset`` is a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a
-    cluster decide; ``runs`` whether to do what is missing; ``deadline``, in the place of a time
-    budget, a value of ``time.monotonic()`` or None.
+    ``dry_run`` is True for a plan, of the run ``run_id`` alone if that is not empty; ``preset`` is
+    a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a cluster decide;
+    ``runs`` whether to do what is missing; ``deadline``, in the place of a time budget, a value of
+    ``time.monotonic()`` or None.
 
     Raises UserError for an unknown flag, or a value that is not what the flag expects.
     """
@@ -79,7 +80,10 @@ def parse(description: str, argv: list[str] | None, family: Family) -> argparse.
         metavar="FILE",
         help=f"ImageNet weights of ResNet-50 (npz or safetensors), {family.weights_help}",
     )
-    add("--dry-run", action="store_true", help="list runs with state and estimated time only")
+    plan = (
+        "list runs with state and estimated time only; with an ID, say why that run is in its state"
+    )
+    add("--dry-run", nargs="?", const="", metavar="ID", help=plan)
     no_runs = "write outputs from finished runs only; compute nothing"
     add("--no-runs", dest="runs", action="store_false", help=no_runs)
     fresh = "delete this script's runs and repeat them; without it, unfinished runs resume"
@@ -100,6 +104,7 @@ def _check(flags: argparse.Namespace, family: Family) -> None:
         )
     if flags.fresh and not flags.runs:
         raise UserError("--fresh with --no-runs: expected only one of them")
+    flags.run_id, flags.dry_run = flags.dry_run, flags.dry_run is not None
     flags.device = resolve_device(flags.device, flags.cluster is None)
     minutes = flags.time_budget
     flags.deadline = minutes and time.monotonic() + 60 * minutes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
-import chainer
 import numpy as np
 
-from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper import tables
@@ -19,18 +19,24 @@ from chainer_jo.text import counted
 
 #: The number of classes of CIFAR-10, and of the digits.
 CLASSES = 10
+Rows = Sequence[Sequence[str | float]]
 
 
 @dataclass(frozen=True)
 class StaticTable(TableOrFigure):
-    """A header and rows of text and numbers, written in the formats of `table.Table`."""
+    """A header and rows of text and numbers, which ``make_rows`` gives when they are shown; written
+    in the formats of `table.Table`."""
 
     number: int
     caption: str
     header: Sequence[str]
-    rows: Sequence[Sequence[str | float]]
+    make_rows: Callable[[], Rows]
 
     kind = "table"
+
+    @cached_property
+    def rows(self) -> Rows:
+        return self.make_rows()
 
     def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
         """Preset and data set, and the grid."""
@@ -52,6 +58,20 @@ def architecture_table(study: Study) -> StaticTable:
     config, shape = study.preset.network, study.preset.image_shape
     if config is None or shape is None:
         raise ValueError(f"preset {study.preset.name}: no network of its own, expected another")
+    return StaticTable(
+        4,
+        f"{tables.TABLE4_CAPTION}; {trained_on(study)}.",
+        ("part", "what it is", "output shape", "parameters"),
+        partial(_parts, config, shape),
+    )
+
+
+def _parts(config: Network, shape: tuple[int, int, int]) -> Rows:
+    """Part, description, output shape and parameters of each part of a network for such images."""
+    import chainer  # a second, which scripts that only list runs do without
+
+    from chainer_jo.method.preact_resnet import PreActResNet
+
     h, w, c = shape
     net = PreActResNet(c, CLASSES, config.units, config.widths)
     channels, units = config.widths[0], iter(net.stages)
@@ -82,14 +102,8 @@ def architecture_table(study: Study) -> StaticTable:
             links = [layer for layer in layers if isinstance(layer, chainer.Link)]
             parameters = sum(param.size for link in links for param in link.params())
             rows.append([name, description, _shape(x), parameters])
-    rows.append(["total", "", "", net.count_params()])
-    return StaticTable(
-        4,
-        f"{tables.TABLE4_CAPTION}; {trained_on(study)}.",
-        ("part", "what it is", "output shape", "parameters"),
-        rows,
-    )
+    return [*rows, ["total", "", "", net.count_params()]]
 
 
-def _shape(x: chainer.Variable) -> str:
+def _shape(x: Any) -> str:
     return "×".join(map(str, x.shape[1:]))
