@@ -13,6 +13,7 @@ import label_errors
 import label_errors_of_images
 import label_errors_page
 import label_errors_rare
+import label_errors_scale
 import label_tasks
 import numpy as np
 import pytest
@@ -135,3 +136,19 @@ def test_scores_of_a_method_are_those_of_its_verdict():
     for name in (label_errors.RELABEL, "a network disagrees"):
         found = label_errors.measure(task, label_errors.METHODS[name], 0)
         assert found["f1"] > 0.7 and found["right"] > found["right_before"], name
+
+
+def test_costs_of_many_rows(tmp_path, capsys):
+    """Rows beyond those of the file are made of three rows of one class."""
+    known = np.repeat(np.eye(10, 12), 5000, axis=0) + np.arange(50_000)[:, None] % 7 / 100
+    np.savez(file := tmp_path / "f.npz", features=known.astype(np.float16))
+    features, true = label_errors_scale.rows(str(file), 50_400)
+    assert features.dtype == np.float32 and (features[:, :10].argmax(axis=1) == true).all()
+    assert (np.bincount(true[:50_000]) == 5000).all() and set(true[50_000:]) == set(range(10))
+    words = ["--features", str(file), "--numbers", "400", "--methods", "relabel", "--here"]
+    label_errors_scale.main(words)
+    found = json.loads(capsys.readouterr().out)
+    assert found["right"] > 0.95 > found["right_before"] and found["processor_seconds"] > 0
+    results = ROOT / "benchmarks/results/label_errors_scale.json"
+    page = label_errors_scale.markdown(json.loads(results.read_text()))
+    assert page == results.with_suffix(".md").read_text()
