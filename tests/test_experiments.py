@@ -226,7 +226,7 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
 
 def test_an_unknown_objective_is_refused_when_its_run_begins(tmp_path):
     """It may be registered in one script only, and its runs are read in others."""
-    run = replace(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), objective="mine")
+    run = STUDY.joint("symmetric", 0.5, 0, objective="mine").first_step
     assert Experiment.from_dict(run.to_dict()).id == run.id
     with pytest.raises(UserError, match="^objective 'mine': expected one of cross_entropy, joint,"):
         built(run, tmp_path)

@@ -11,17 +11,10 @@ Entry = TypeVar("Entry")
 
 class Registry(dict[str, Entry]):
     """Entries by name, which becomes part of the description of a run. Add your own under a new
-    name, at the top level of a script.
+    name, at the top level of a script. ``registry[name]`` raises UserError for an unknown name.
 
-    ``registry[name]`` raises UserError for an unknown name.
-
-    Parameters
-    ----------
-    what : noun for an entry, in this error.
-
-    Attributes
-    ----------
-    every : all registries, of whose entries `provenance` notes the source files.
+    ``what`` is the noun for an entry, and ``every`` holds all registries: `provenance` notes the
+    source files of their entries.
     """
 
     every: ClassVar[list[Registry]] = []

@@ -255,6 +255,7 @@ class Study:
         rule: str = "soft",
         top: int | None = None,
         average: int | None = None,
+        objective: str = "joint",
         **parameters: float | None,
     ) -> Experiment:
         """The first step of the method; what is not given is as in the paper for this noise, as are
@@ -285,7 +286,7 @@ class Study:
         optimization = self._sgd(length, given.pop("learning_rate"))
         noise = self.noise(kind, rate)
         return self._experiment(
-            "joint", noise, trial, optimization, relabelling=relabelling, **given
+            objective, noise, trial, optimization, relabelling=relabelling, **given
         )
 
     def plain(
