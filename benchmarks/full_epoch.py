@@ -33,7 +33,7 @@ from chainer_jo.data import source  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.reproduction.experiments.experiment import PRECISIONS  # noqa: E402
 from chainer_jo.reproduction.experiments.presets import HALF, PAPER, Study  # noqa: E402
-from chainer_jo.reproduction.running.run import Run, Settings  # noqa: E402
+from chainer_jo.reproduction.running.run import Computation, Run  # noqa: E402
 from chainer_jo.reproduction.running.store import RunStore  # noqa: E402
 
 NOISE_RATE = 0.7
@@ -52,7 +52,7 @@ def measure(preset: str, data: str, precision: str, epochs: int, threads: int) -
     experiment = replace(first_step, optimization=optimization)
     with tempfile.TemporaryDirectory() as folder:
         store = RunStore(Path(folder))
-        run = Run(experiment, found.load(), store, Settings())
+        run = Run(experiment, found.load(), store, Computation())
         worked = [time.process_time()]
         run.trainer.extend(
             lambda trainer: worked.append(time.process_time()),

@@ -18,7 +18,7 @@ from chainer_jo.relabel.read.label_table import write
 from chainer_jo.relabel.read.labelled_images import read_sets
 from chainer_jo.reproduction.experiments.presets import PAPER, Study
 from chainer_jo.reproduction.paper.settings import hyper_parameters
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.run import Computation
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.running.worker import execute
@@ -35,7 +35,7 @@ parser.add_argument("--device", default="auto", help="cpu, cuda or cuda:N; auto:
 
 def work(flags):
     """Trains both steps, and writes the corrected labels of the training images."""
-    settings, store = Settings(resolve_device(flags.device)), RunStore(flags.out)
+    computing, store = Computation(resolve_device(flags.device)), RunStore(flags.out)
     preset = replace(PAPER, time_scale=flags.epochs / 200, real_noise=PARAMETERS)
     second = Study(preset, "own").joint("real", 0.0, trial=0)
     steps = second.first_step, second
@@ -50,7 +50,7 @@ def work(flags):
     data = LabelledData("own", images.class_names, *sets, None)
     check_results(steps, store, data)
     for step in steps:
-        state, _ = execute(step, store, data, settings, lambda run: print(run.log[-1], flush=True))
+        state, _ = execute(step, store, data, computing, lambda run: print(run.log[-1], flush=True))
         print(step.id, state)
         if state != "finished":
             raise UserError(f"--out {flags.out}: {step.id} is {state}, expected it finished")

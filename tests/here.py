@@ -26,9 +26,11 @@ class Here(Executor):
         return future
 
 
-def compute(experiments, store, data, settings, *on_event):
+def compute(experiments, store, data, computation, *on_event):
     """`scheduler.compute` in this process."""
-    return scheduler.compute(experiments, Work(store, data, settings), Here(), lambda: 1, *on_event)
+    return scheduler.compute(
+        experiments, Work(store, data, computation), Here(), lambda: 1, *on_event
+    )
 
 
 def compute_here(patch, executor=Here):

@@ -17,7 +17,7 @@ from chainer_jo.data import clothing1m, digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.updater import JointUpdater
 from chainer_jo.reproduction.running import worker
-from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.run import Computation, Run
 from chainer_jo.reproduction.running.store import RunStore
 
 #: What the training loop consists of.
@@ -50,7 +50,7 @@ def test_every_equation_is_named_in_the_code():
 
 def log_of(experiment, folder):
     store = RunStore(folder)
-    Run(experiment, digits.load(), store, Settings(engine="stock")).finish()
+    Run(experiment, digits.load(), store, Computation(engine="stock")).finish()
     return store.log(experiment)
 
 
@@ -79,7 +79,7 @@ def test_a_run_that_is_refused_leaves_no_processes(tmp_path):
     data = clothing1m.load(make_clothing1m_like(tmp_path / "small", size=18), ON_DISK.data.name)
     large = replace(ON_DISK, optimization=replace(ON_DISK.optimization, batch_size=10_000))
     with pytest.raises(UserError, match="training images: expected at least 10000, one batch"):
-        Run(large, data, RunStore(tmp_path / "runs"), Settings(engine="stock", workers=1))
+        Run(large, data, RunStore(tmp_path / "runs"), Computation(engine="stock", workers=1))
     assert not multiprocessing.active_children()
 
 

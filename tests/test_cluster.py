@@ -21,7 +21,7 @@ from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.reproduction.commands import app
 from chainer_jo.reproduction.running import provenance
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.run import Computation
 from chainer_jo.reproduction.running.scheduler import Work, compute
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -31,7 +31,7 @@ from chainer_jo.reproduction.running import cluster  # noqa: E402
 
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))
-SETTINGS = Settings(snapshot_seconds=0)
+COMPUTATION = Computation(snapshot_seconds=0)
 
 
 class Dask:
@@ -74,8 +74,10 @@ def dask(tmp_path_factory):
         yield dask
 
 
-def work(dask, folder, experiments, on_event=lambda *_: None, settings=SETTINGS, precision="fp32"):
-    shared = Work(RunStore(folder), pickle.dumps(digits.load), settings)
+def work(
+    dask, folder, experiments, on_event=lambda *_: None, computation=COMPUTATION, precision="fp32"
+):
+    shared = Work(RunStore(folder), pickle.dumps(digits.load), computation)
     with cluster.workers_of(dask.address, shared, precision) as workers:
         return compute(experiments, shared, workers, workers.places, on_event)
 
@@ -90,7 +92,7 @@ def test_two_workers_of_which_one_is_killed_give_the_bits_of_this_process(dask, 
             dask.start()
 
     assert work(dask, tmp_path / "dask", EXPERIMENTS, kill)
-    assert here.compute(EXPERIMENTS, RunStore(tmp_path / "here"), digits.load(), SETTINGS)
+    assert here.compute(EXPERIMENTS, RunStore(tmp_path / "here"), digits.load(), COMPUTATION)
     assert outcome(tmp_path / "dask") == outcome(tmp_path / "here")
     assert not list((tmp_path / "dask").glob("lock-*"))
 
@@ -125,16 +127,16 @@ def test_two_runs_at_a_time_stop_saved_with_the_script_that_is_interrupted(dask,
 
 
 def test_a_deadline_ends_runs_saved_and_begins_none_once_it_is_over(dask, tmp_path):
-    store, settings = RunStore(tmp_path), replace(SETTINGS, deadline=time.monotonic() + 6)
-    assert not work(dask, tmp_path, [LONG], settings=settings)
+    store, computation = RunStore(tmp_path), replace(COMPUTATION, deadline=time.monotonic() + 6)
+    assert not work(dask, tmp_path, [LONG], computation=computation)
     assert 0 < store.epochs_done(LONG) == LONG.optimization.epochs - store.epochs_left(LONG)
-    assert not work(dask, tmp_path, [BASELINE], settings=settings)
+    assert not work(dask, tmp_path, [BASELINE], computation=computation)
     assert not is_locked(tmp_path, LONG) and not store.folder(BASELINE).exists()
 
 
 @pytest.mark.parametrize("flags, how, said", [
     (["--nthreads=2"], {}, "--nthreads: 2, expected 1"),
-    ([], {"settings": replace(SETTINGS, engine="stock"), "precision": "mixed"},
+    ([], {"computation": replace(COMPUTATION, engine="stock"), "precision": "mixed"},
      "precision: 'mixed' needs the onednn engine, and stock Chainer computes in fp32"),
 ], ids=["threads", "precision"])  # fmt: skip
 def test_a_worker_that_does_not_fit_ends_the_script_by_its_name(flags, how, said, tmp_path):
@@ -154,7 +156,7 @@ def test_a_worker_with_other_code_that_comes_later_takes_no_run(dask, tmp_path, 
 
 def test_a_folder_that_is_not_shared_a_lock_that_does_not_hold_and_other_data(tmp_path):
     worker, probe = SimpleNamespace(state=SimpleNamespace(nthreads=1), name="w"), tmp_path / "probe"
-    shared = Work(RunStore(tmp_path), pickle.dumps(digits.load), SETTINGS)
+    shared = Work(RunStore(tmp_path), pickle.dumps(digits.load), COMPUTATION)
     fit = cluster.Fit(shared, provenance.code(), digits.load().fingerprint(), "fp32", probe)
     with pytest.raises(UserError, match="w: results folder .* of all machines: False, expected"):
         fit.check(worker)

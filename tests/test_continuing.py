@@ -25,7 +25,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.reproduction.running import provenance, worker
 from chainer_jo.reproduction.running.provenance import collect, other_code
-from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.run import Computation, Run
 from chainer_jo.reproduction.running.scheduler import pending, remove_temporaries, with_first_steps
 from chainer_jo.reproduction.running.status import UNKNOWN, Cost
 from chainer_jo.reproduction.running.store import RunStore
@@ -44,14 +44,14 @@ import pickle
 import chainer_jo
 from chainer_jo.child_processes import Processes
 from chainer_jo.data import digits
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.run import Computation
 from chainer_jo.reproduction.running.scheduler import Work, compute
 from chainer_jo.reproduction.running.store import RunStore
 from here import Here
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
     store, kind = RunStore(sys.argv[1]), {"workers": Processes, "alone": Here}[sys.argv[2]]
-    work = Work(store, pickle.dumps(digits.load), Settings(snapshot_seconds=0))
+    work = Work(store, pickle.dumps(digits.load), Computation(snapshot_seconds=0))
     def show(run, state, result):
         written = (store.folder(run) / "result.json").stat().st_mtime_ns if result else 0
         print(run.id, state, written, flush=True)
@@ -143,9 +143,9 @@ def test_paused_by_a_time_budget(undisturbed, tmp_path):
     for experiment in with_first_steps(EXPERIMENTS):
         with store.lock(experiment):
             while store.result(experiment) is None:
-                settings = Settings(deadline=time.monotonic(), snapshot_seconds=1e9)
+                computation = Computation(deadline=time.monotonic(), snapshot_seconds=1e9)
                 try:
-                    Run(experiment, digits.load(), store, settings).finish()
+                    Run(experiment, digits.load(), store, computation).finish()
                 except Paused:
                     pauses += 1
     assert pauses > len(EXPERIMENTS)
@@ -155,7 +155,7 @@ def test_paused_by_a_time_budget(undisturbed, tmp_path):
 def paused(store, experiment=EXPERIMENTS[1]):
     """The snapshot of a run after its first epoch."""
     with store.lock(experiment), pytest.raises(Paused):
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+        Run(experiment, digits.load(), store, Computation(deadline=0.0)).finish()
     return store.snapshot(experiment)
 
 
@@ -204,7 +204,7 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
     store, (second, first) = RunStore(tmp_path), (EXPERIMENTS[0], EXPERIMENTS[0].first_step)
     for experiment in (first, second):
         with contextlib.suppress(Paused), store.lock(experiment):
-            late = Settings(deadline=0.0 if experiment is second else None)
+            late = Computation(deadline=0.0 if experiment is second else None)
             Run(experiment, digits.load(), store, late).finish()
     digest = store.save_labels(first, np.roll(store.soft_labels(first), 1, axis=1))
     store.save_result(first, store.result(first) | {"labels_sha256": digest})
@@ -212,7 +212,7 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
         store.lock(second),
         pytest.raises(UserError, match="expected the same run, data and labels"),
     ):
-        Run(second, digits.load(), store, Settings()).finish()
+        Run(second, digits.load(), store, Computation()).finish()
 
 
 def test_a_run_does_not_go_on_from_the_snapshot_of_another(begun):
@@ -268,7 +268,7 @@ def killed(*args, **kwargs):
 def finish(store, experiment=EXPERIMENTS[1]):
     """Brings a run to its end with a snapshot after each epoch."""
     with store.lock(experiment):
-        return Run(experiment, digits.load(), store, Settings(snapshot_seconds=0)).finish()
+        return Run(experiment, digits.load(), store, Computation(snapshot_seconds=0)).finish()
 
 
 @pytest.mark.parametrize("moment", ["a snapshot is half written", "all epochs are done"])
@@ -304,7 +304,7 @@ def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
 def test_of_a_log_without_its_snapshot_every_epoch_is_left(tmp_path):
     """As where somebody copied the one without the other: the run begins anew."""
     experiment, data = EXPERIMENTS[1], digits.load()
-    store, paused = RunStore(tmp_path), Settings(snapshot_seconds=0, deadline=0)
+    store, paused = RunStore(tmp_path), Computation(snapshot_seconds=0, deadline=0)
     epochs = experiment.optimization.epochs
     assert store.epochs_left(experiment) == epochs
     assert worker.execute(experiment, store, data, paused) == ("paused", None)
@@ -323,8 +323,8 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
     """Meanwhile its result and its log never contradict each other."""
     second, data = EXPERIMENTS[0], digits.load()
     run = second.first_step
-    store, settings = RunStore(tmp_path), Settings(snapshot_seconds=0)
-    _, result = worker.execute(run, store, data, settings)
+    store, computation = RunStore(tmp_path), Computation(snapshot_seconds=0)
+    _, result = worker.execute(run, store, data, computation)
     labels, log = store.soft_labels(run), store.log(run)
     if packed:  # by another machine, whose numbers are others
         entries = files.read_json(store.folder(run) / "log.json", list)
@@ -340,7 +340,7 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
         (store.folder(run) / "labels.npz").unlink()
     for _ in range(len(log) + 1):
         remove_temporaries([second], store)
-        state, _ = worker.execute(run, store, data, replace(settings, deadline=0))
+        state, _ = worker.execute(run, store, data, replace(computation, deadline=0))
         assert store.result(run) is None or len(store.log(run)) == len(log)
         if state == "finished":
             break

@@ -25,7 +25,7 @@ from chainer_jo.reproduction.experiments.experiment import (
     Optimization,
 )
 from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.run import Computation, Run
 from chainer_jo.reproduction.running.scheduler import pending, with_first_steps
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -150,7 +150,7 @@ def test_steps_of_a_trial_start_from_different_weights_and_baselines_as_the_seco
 
 
 def built(experiment, root):
-    return Run(experiment, digits.load(), RunStore(root), Settings(engine="stock"))
+    return Run(experiment, digits.load(), RunStore(root), Computation(engine="stock"))
 
 
 def test_a_run_is_put_together_as_it_is_described(tmp_path):

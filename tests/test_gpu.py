@@ -26,7 +26,7 @@ from chainer_jo.method.extensions import Paused
 from chainer_jo.method.forward_correction import ForwardCorrection
 from chainer_jo.method.objectives import JointObjective
 from chainer_jo.reproduction.paper import tables
-from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.run import Computation, Run
 from chainer_jo.reproduction.running.store import RunStore
 
 pytestmark = ON_GPU
@@ -83,11 +83,11 @@ def test_memory_stays_flat_over_many_replays(tmp_path):
     assert free - cupy.cuda.runtime.memGetInfo()[0] < 16 << 20
 
 
-def trained(root, *settings):
-    """The log of a small run that pauses after each epoch, with these settings in turn."""
+def trained(root, *computations):
+    """The log of a small run that pauses after each epoch, computed in these ways in turn."""
     store, experiment, pauses = RunStore(root), STUDY.first_step("symmetric", 0.5, 0), 0
     while True:
-        now = replace(settings[pauses % len(settings)], deadline=0.0)
+        now = replace(computations[pauses % len(computations)], deadline=0.0)
         with store.lock(experiment), suppress(Paused):
             Run(experiment, digits.load(), store, now).finish()
             return store.log(experiment)
@@ -98,7 +98,7 @@ def test_a_run_may_change_its_device_after_any_epoch(tmp_path):
     """But for rounding nothing changes: 4e-7 of the losses, where the velocity of other elements
     made 3e-3 of it."""
     on_gpu, called, on_cpu = (
-        Settings("cuda"), Settings("cuda", graph=False), Settings("cpu", engine="stock")
+        Computation("cuda"), Computation("cuda", graph=False), Computation("cpu", engine="stock")
     )  # fmt: skip
     logs = [
         [{k: v for k, v in entry.items() if k != "elapsed_time"} for entry in log]

@@ -19,7 +19,7 @@ from chainer_jo import files
 from chainer_jo.command_line import exit_codes
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.run import Computation
 from chainer_jo.reproduction.running.scheduler import pending, with_first_steps
 from chainer_jo.reproduction.running.store import PACKED, RunStore, read_packed
 
@@ -207,7 +207,7 @@ def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
 def test_work_beside_packed_runs_leaves_them_packed(packed):
     _, other = packed
     more = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
-    assert compute([*EXPERIMENTS, more], other, digits.load(), Settings())
+    assert compute([*EXPERIMENTS, more], other, digits.load(), Computation())
     assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
     result = record(other, SECOND, seconds=7)  # a run that is done again counts
     assert other.result(SECOND).items() >= result.items() and len(other.results()) == 3

@@ -29,11 +29,11 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import (
 from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL
 from chainer_jo.reproduction.running import worker
-from chainer_jo.reproduction.running.run import Run, Settings, make_network
+from chainer_jo.reproduction.running.run import Computation, Run, make_network
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 
-SETTINGS = Settings(engine="stock", workers=0, snapshot_seconds=0)
+COMPUTATION = Computation(engine="stock", workers=0, snapshot_seconds=0)
 SECOND = replace(
     ON_DISK, objective="cross_entropy", alpha=0.0, beta=0.0, relabelling=None, first_step=ON_DISK
 )
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 def work(store, data, experiment):
     """Brings a run and its first step to an end; gives the events."""
     events = []
-    assert compute([experiment], store, data, SETTINGS, noted(events))
+    assert compute([experiment], store, data, COMPUTATION, noted(events))
     return events
 
 
@@ -58,7 +58,7 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     labels[labels == 1] = 0
     labels[0] = 1
     uneven = replace(data, train=replace(data.train, labels=labels))
-    run = Run(ON_DISK, uneven, RunStore(tmp_path), SETTINGS)
+    run = Run(ON_DISK, uneven, RunStore(tmp_path), COMPUTATION)
     shares = np.bincount(labels) / len(labels)
     np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
     everything = np.concatenate(list(run.train_images.in_order()))
@@ -71,7 +71,7 @@ def test_networks_are_given_their_order_mean_and_scale(name, data, tmp_path, mon
     """Order, mean and scale of the data, of caffe's weights, and of torchvision's weights."""
     if name:
         monkeypatch.setattr(PreActResNet, "variant", VARIANTS[name], raising=False)
-    run = Run(ON_DISK, data, RunStore(tmp_path), SETTINGS)
+    run = Run(ON_DISK, data, RunStore(tmp_path), COMPUTATION)
     images = run.train_images
     pixels = np.concatenate([*images._stream.batches([images._paths(np.arange(6))])])
     mean, std = (VARIANTS[name].mean, VARIANTS[name].std) if name else (run.split.mean, 255)
@@ -92,20 +92,20 @@ def test_labels_and_checkpoints_of_the_same_images_in_another_order_are_refused(
     store = RunStore(tmp_path)
     stopped(store, data)
     with pytest.raises(UserError, match="checkpoint of .* expected the same run, data") as caught:
-        Run(ON_DISK, reordered(data), store, SETTINGS).finish()
+        Run(ON_DISK, reordered(data), store, COMPUTATION).finish()
     assert "--fresh" not in str(caught.value)  # not a flag of all commands
     assert "; remove this file, the run then starts again" in str(caught.value)
     record(store, ON_DISK, data=data.fingerprint())
     store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
-    Run(SECOND, data, store, SETTINGS)
+    Run(SECOND, data, store, COMPUTATION)
     with pytest.raises(UserError, match=f"labels of {ON_DISK.id}: of data with fingerprint"):
-        Run(SECOND, reordered(data), store, SETTINGS)
+        Run(SECOND, reordered(data), store, COMPUTATION)
 
 
 def stopped(store, data):
     """The checkpoint of a run that has come to the end of its first epoch."""
     with pytest.raises(Paused):
-        Run(ON_DISK, data, store, replace(SETTINGS, deadline=0.0)).finish()
+        Run(ON_DISK, data, store, replace(COMPUTATION, deadline=0.0)).finish()
     return store.folder(ON_DISK) / "snapshot.npz"
 
 
@@ -114,11 +114,11 @@ def test_damaged_checkpoints_and_labels_are_refused(data, tmp_path):
     path = stopped(store, data)
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(UserError, match="remove this file, the run then starts") as caught:
-        Run(ON_DISK, data, store, SETTINGS).finish()
+        Run(ON_DISK, data, store, COMPUTATION).finish()
     assert str(caught.value).startswith(f"{path}: damaged (")
     assert "--fresh" not in str(caught.value)
     path.unlink()
-    assert Run(ON_DISK, data, store, SETTINGS).finish()["state"] == "finished"
+    assert Run(ON_DISK, data, store, COMPUTATION).finish()["state"] == "finished"
     labels = store.folder(ON_DISK) / "labels.npz"
     whole = bytearray(labels.read_bytes())
     whole[whole.rindex(b"PK\1\2") + 6] ^= 1 << 6  # needs another version of zip
@@ -158,12 +158,12 @@ def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_pat
     assert store.result(hopeless)["state"] == "diverged" and store.soft_labels(hopeless) is None
     assert store.result(second) is None
     with pytest.raises(UserError, match="first step has to finish first"):
-        Run(second, data, store, SETTINGS)
+        Run(second, data, store, COMPUTATION)
 
 
 def test_what_a_kill_left_beside_a_result_is_removed(data, tmp_path):
     store = RunStore(tmp_path)
-    worker.execute(ON_DISK, store, data, SETTINGS)
+    worker.execute(ON_DISK, store, data, COMPUTATION)
     store.snapshot(ON_DISK).touch()  # as of a kill between the result and its removal
     assert work(store, data, ON_DISK) == []
     assert not store.snapshot(ON_DISK).exists()
@@ -175,7 +175,7 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
 
     def lock_later(self, experiment):
         if store.result(experiment) is None:
-            Run(experiment, data, store, SETTINGS).finish()
+            Run(experiment, data, store, COMPUTATION).finish()
         return lock(self, experiment)
 
     monkeypatch.setattr(RunStore, "lock", lock_later)
@@ -197,10 +197,10 @@ def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
     sgd = replace(ON_DISK.optimization, epochs=4, drops=(1, 3))
     experiment = replace(ON_DISK, optimization=sgd)
     whole, sliced, pauses = RunStore(tmp_path / "whole"), RunStore(tmp_path / "sliced"), 0
-    Run(experiment, data, whole, SETTINGS).finish()
+    Run(experiment, data, whole, COMPUTATION).finish()
     while sliced.result(experiment) is None:
         try:
-            Run(experiment, data, sliced, replace(SETTINGS, deadline=time.monotonic())).finish()
+            Run(experiment, data, sliced, replace(COMPUTATION, deadline=time.monotonic())).finish()
         except Paused:
             pauses += 1
     assert pauses >= 3
@@ -214,7 +214,7 @@ def test_through_a_graph_as_by_calls(stand_in, data, tmp_path):  # noqa: F811
     outcomes = []
     for name in ("calls", "graph"):
         store = RunStore(tmp_path / name)
-        run = Run(ON_DISK, data, store, SETTINGS)
+        run = Run(ON_DISK, data, store, COMPUTATION)
         if name == "graph":
             run.graph = True
             stand_in.optimizer = None
@@ -232,7 +232,7 @@ def test_recovery_is_of_the_images_whose_true_label_is_known(every, data, tmp_pa
     known[::every] = every is not None
     truth = np.where(known, data.train.true_labels, UNKNOWN)
     part = replace(data, train=replace(data.train, true_labels=truth))
-    result = Run(replace(SECOND, first_step=None), part, RunStore(tmp_path), SETTINGS).finish()
+    result = Run(replace(SECOND, first_step=None), part, RunStore(tmp_path), COMPUTATION).finish()
     if every:
         right = result["last"]["recovery"] * known.sum()
         assert right == pytest.approx(round(right))
@@ -246,7 +246,7 @@ def test_the_second_step_is_scored_by_its_predictions_for_the_training_images(da
     record(store, ON_DISK, data=data.fingerprint())
     true = data.train.true_labels
     store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[true])
-    run = Run(SECOND, data, store, SETTINGS)
+    run = Run(SECOND, data, store, COMPUTATION)
     result = run.finish()
     shares = [result["last"]["recovery_by_class"][k] * (true == k).sum() for k in np.unique(true)]
     assert result["last"]["recovery"] == pytest.approx(sum(shares) / len(true))

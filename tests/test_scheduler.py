@@ -25,7 +25,7 @@ from chainer_jo.child_processes import Processes
 from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.reproduction.running import scheduler, worker
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.run import Computation
 from chainer_jo.reproduction.running.scheduler import Work, compute, longest_first
 from chainer_jo.reproduction.running.status import Cost
 from chainer_jo.reproduction.running.store import RunStore
@@ -43,7 +43,7 @@ def test_what_another_process_recorded_as_diverged_is_final(tmp_path, monkeypatc
     other.enter_context(store.lock(first_step))
 
     def run(experiment):
-        found = worker.execute(experiment, store, digits.load(), Settings())
+        found = worker.execute(experiment, store, digits.load(), Computation())
         if found[0] == "busy":
             store.save_result(first_step, recorded)
             other.close()
@@ -69,7 +69,7 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
                     os.kill(process.pid, signal.SIGKILL)
 
     killed = pytest.raises(Unfinished, match="a worker process was killed")
-    work = Work(store, pickle.dumps(digits.load), Settings())
+    work = Work(store, pickle.dumps(digits.load), Computation())
     with killed as error, Processes(2, threads=1) as executor:
         compute([LONG, BASELINE], work, executor, lambda: 2, kill_the_idle_one)
     assert "\n" not in str(error.value)
@@ -85,7 +85,7 @@ def test_memory_that_is_spent_is_one_line_that_says_what_would_fit(tmp_path, mon
     monkeypatch.setattr(worker, "Run", spent)
     expected = f"run {BASELINE.id} on cpu: out of memory .Out of .* bytes.; --jobs 1 computes one"
     with pytest.raises(UserError, match=expected):
-        worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Settings())
+        worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Computation())
 
 
 def test_a_system_without_semaphores_is_one_line(monkeypatch):
@@ -181,7 +181,7 @@ def test_no_more_runs_are_handed_out_than_there_are_places(tmp_path):
 
     executor = Instant(run)
     with pytest.raises(KeyboardInterrupt):
-        compute(runs, Work(RunStore(tmp_path), b"", Settings()), executor, count, free)
+        compute(runs, Work(RunStore(tmp_path), b"", Computation()), executor, count, free)
     assert executor.handed_out == runs[:3]
 
 
@@ -208,7 +208,7 @@ class Instant(Executor):
         return future
 
     def compute(self, experiments, store, places=64, **more):
-        work = Work(store, b"", Settings(deadline=1e12))
+        work = Work(store, b"", Computation(deadline=1e12))
         return compute(experiments, work, self, lambda: places, **more)
 
 

@@ -27,13 +27,13 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running import provenance, scheduler
+from chainer_jo.reproduction.running.computation import Computation
 from chainer_jo.reproduction.running.scheduler import (
     Work,
     longest_first,
     pending,
     with_first_steps,
 )
-from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.status import Cost, Status, duration
 from chainer_jo.reproduction.running.store import RunStore, read_packed
@@ -64,7 +64,7 @@ class Script:
     store: RunStore
     outputs: Sequence[Output]
     experiments: Sequence[Experiment]
-    settings: Settings
+    computation: Computation
     setting: Setting
 
     @cached_property
@@ -100,7 +100,7 @@ def main(
 def make_script(flags: argparse.Namespace, builds: Sequence[Build], family: Family) -> Script:
     """The script that the flags ask for. Raises UserError for files and noise rates that do not
     fit."""
-    study, own_settings = family.resolve(flags)
+    study, own_fields = family.resolve(flags)
     store = RunStore(flags.results / study.folder)
     if not (flags.runs or flags.weights or getattr(flags, "features", None)):
         # To show finished runs with pseudo labels does not take the file of their features.
@@ -109,17 +109,17 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], family: Fami
             study = replace(study, features=features.pop())
     outputs = sorted((build(study) for build in builds), key=_epochs)
     _check_noise_rates(study, outputs)
-    settings = Settings(
+    computation = Computation(
         device=flags.device,
         engine=flags.engine,
         graph=flags.graph,
         deadline=flags.deadline,
-        **own_settings,
+        **own_fields,
     )
     ordered = (e for output in outputs for e in longest_first(output.experiments))
     experiments = list(dict.fromkeys(ordered))
     setting = Setting(study.preset.name, study.data, flags.precision)
-    return Script(flags, study, store, outputs, experiments, settings, setting)
+    return Script(flags, study, store, outputs, experiments, computation, setting)
 
 
 def _epochs(output: Output) -> float:
@@ -266,16 +266,18 @@ def _run(script: Script, left: Left) -> bool:
         if any(e.noise.source.with_images for e in script.experiments):
             _bind_data(script)  # real ones are loaded by now; others may not be here
         return True
-    settings, precision = script.settings, next(iter(left)).precision
-    work = Work(RunStore(script.store.root.absolute()), pickle.dumps(script.study.loader), settings)
+    computation, precision = script.computation, next(iter(left)).precision
+    work = Work(
+        RunStore(script.store.root.absolute()), pickle.dumps(script.study.loader), computation
+    )
     with _executor(script, work) as (executor, places):
-        if settings.device != "cpu" and not script.flags.cluster:
+        if computation.device != "cpu" and not script.flags.cluster:
             from chainer_jo.reproduction.running.worker import warm_up
 
-            executor.submit(warm_up, settings, precision)  # while the data are loaded
+            executor.submit(warm_up, computation, precision)  # while the data are loaded
         data = _bind_data(script)
         for noise in {e.noise for e in left if data.is_clean}:
-            noise.source.check(data, settings.label_files)
+            noise.source.check(data, computation.label_files)
         with closing(Status(left)) as status:
             return scheduler.compute(script.experiments, work, executor, places, status.show)
 

@@ -35,7 +35,7 @@ def workers_of(address: str, work: Work, precision: str) -> Iterator[Workers]:
     Raises UserError for a worker that does not fit, and `Unfinished` if the scheduler is lost or a
     run has killed several workers.
     """
-    needed = {} if work.settings.device == "cpu" else {"GPU": 1}  # Dask's resources of a run
+    needed = {} if work.computation.device == "cpu" else {"GPU": 1}  # Dask's resources of a run
     probe = work.store.root / f"lock-{uuid.uuid4()}"
     probe.parent.mkdir(parents=True, exist_ok=True)
     with _connect(address) as client, locked(probe):
@@ -87,7 +87,7 @@ class Workers(Executor):
 
     def submit(self, function: Callable, /, *arguments: Any, **keywords: Any) -> Future:
         """Submits a run with the seconds that are left: machines share no monotonic clock."""
-        (run,), deadline = arguments, self.fit.work.settings.deadline
+        (run,), deadline = arguments, self.fit.work.computation.deadline
         left = deadline and deadline - time.monotonic()
         return self.executor.submit(self.fit.perform, run, left, key=f"{run.id}-{uuid.uuid4()}")
 
@@ -106,15 +106,15 @@ class Fit:
     def check(self, dask_worker: Any) -> None:
         """Raises UserError for the first thing of a worker that does not fit: what the worker has,
         and what was expected."""
-        settings, folder = self.work.settings, self.probe.parent
+        computation, folder = self.work.computation, self.probe.parent
         try:
             _compare("code", provenance.code(), self.code)
             _compare("--nthreads", dask_worker.state.nthreads, 1)
             _compare(f"results folder {folder} of all machines", self.probe.exists(), True)
             with locked(self.probe) as mine:
                 _compare(f"locks (flock) between machines in {folder}", not mine, True)
-            device_of(resolve_device(settings.device)).use()
-            choose_backend(device_of(settings.device), self.precision, settings.engine)
+            device_of(resolve_device(computation.device)).use()
+            choose_backend(device_of(computation.device), self.precision, computation.engine)
             data = worker.loaded_by(self.work.load_data)
             _compare("data with fingerprint", data.fingerprint(), self.fingerprint)
         except Exception as error:  # of any kind: another machine raises it
@@ -126,13 +126,13 @@ class Fit:
         this = get_worker()
         key = this.get_current_task()
         self.check(this)
-        settings = replace(self.work.settings, deadline=left and time.monotonic() + left)
+        computation = replace(self.work.computation, deadline=left and time.monotonic() + left)
 
         def pause_if_unwanted(run: Run) -> None:
             if this.state.tasks[key].state != "executing":
                 run.trainer.get_extension("Checkpoint").deadline = 0.0
 
-        return replace(self.work, settings=settings)(experiment, on_epoch=pause_if_unwanted)
+        return replace(self.work, computation=computation)(experiment, on_epoch=pause_if_unwanted)
 
 
 def _compare(what: str, has: object, expected: object) -> None:

@@ -27,8 +27,8 @@ from chainer_jo.method.resnet50 import load_resnet50
 from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
+from chainer_jo.reproduction.running.computation import Computation
 from chainer_jo.reproduction.running.provenance import computing, provenance
-from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -57,24 +57,24 @@ class Run:
         experiment: Experiment,
         data: LabelledData,
         store: RunStore,
-        settings: Settings,
+        computation: Computation,
         on_epoch: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self.experiment = experiment
         self.store = store
-        self.settings = settings
+        self.computation = computation
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        given = replace(settings.label_files, results=store.root)
+        given = replace(computation.label_files, results=store.root)
         self.split = experiment.split(data, given)
-        self.device = device_of(settings.device)
+        self.device = device_of(computation.device)
         self.device.use()
-        self.backend = choose_backend(self.device, experiment.precision, settings.engine)
+        self.backend = choose_backend(self.device, experiment.precision, computation.engine)
         if self.backend is not None:
             self.backend.bind_plan_cache(store.root)
         # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
         on_gpu = self.device.xp is not np
-        self.graph = settings.graph and on_gpu and self.backend is not None
+        self.graph = computation.graph and on_gpu and self.backend is not None
         self._on_epoch = on_epoch
         self._build()
 
@@ -83,7 +83,7 @@ class Run:
         optimization, train = experiment.optimization, split.train
         objective = OBJECTIVES[experiment.objective](experiment, split)
         rng = seeds.random_state(experiment.seed, "weights", 1 if relabelling else 2)
-        network = make_network(experiment, split, objective.heads, rng, self.settings.weights)
+        network = make_network(experiment, split, objective.heads, rng, self.computation.weights)
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
         labels = self._starting_labels()
@@ -92,7 +92,7 @@ class Run:
             step = partial(first_step, start=relabelling.start, stop=relabelling.stop)
         sizes = optimization.batch_size, optimization.pad
         self._images_of, self.close = split_images(
-            split, network, self.device, *sizes, self.settings.workers
+            split, network, self.device, *sizes, self.computation.workers
         )
         self.train_images = self._images_of(train)
         try:
@@ -125,7 +125,7 @@ class Run:
         return SoftLabels(labels, split.num_classes, rule, top, average, self.device.xp)
 
     def _extend(self) -> None:
-        split, extend, settings = self.split, self.trainer.extend, self.settings
+        split, extend, computation = self.split, self.trainer.extend, self.computation
         self.evaluation_sets = {
             name: (self._images_of(each), each.labels)
             for name, each in split.evaluation_sets.items()
@@ -144,9 +144,9 @@ class Run:
                 self._snapshot,
                 self._trained_on,
                 computing(self.device, self.backend),
-                seconds=settings.snapshot_seconds,
+                seconds=computation.snapshot_seconds,
                 steps=CHECKPOINT_STEPS,
-                deadline=settings.deadline,
+                deadline=computation.deadline,
             )
         )
 

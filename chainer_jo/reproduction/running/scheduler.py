@@ -11,7 +11,7 @@ from typing import Any
 
 from chainer_jo.errors import Unfinished
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.settings import Settings
+from chainer_jo.reproduction.running.computation import Computation
 from chainer_jo.reproduction.running.store import RunStore
 
 _logger = logging.getLogger(__name__)
@@ -32,17 +32,17 @@ class Work:
     ----------
     store : where runs are kept.
     load_data : pickled function that loads the data set; each process calls it once.
-    settings : of the computation.
+    computation : how runs are computed.
     """
 
     store: RunStore
     load_data: bytes
-    settings: Settings
+    computation: Computation
 
     def __call__(self, experiment: Experiment, **more: Any) -> tuple[str, dict | None]:
         from chainer_jo.reproduction.running.worker import execute  # loads Chainer
 
-        return execute(experiment, self.store, self.load_data, self.settings, **more)
+        return execute(experiment, self.store, self.load_data, self.computation, **more)
 
 
 def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
@@ -126,7 +126,7 @@ def _loop(
     running: dict[Future, Experiment] = {}
     begins: dict[Experiment, float] = {}  # runs that other processes held are tried again then
     shown: dict[Experiment, int] = {}
-    next_poll, deadline = 0.0, work.settings.deadline
+    next_poll, deadline = 0.0, work.computation.deadline
     failure: Exception | None = None
     while waiting or running:
         now = time.monotonic()

@@ -14,7 +14,7 @@ from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.run import Computation, Run
 from chainer_jo.reproduction.running.store import RunStore
 
 #: The data sets of this process, by the pickled function that loads them.
@@ -32,10 +32,10 @@ def loaded_by(load_data: bytes) -> LabelledData:
     return loaded[load_data]
 
 
-def warm_up(settings: Settings, precision: str) -> None:
+def warm_up(computation: Computation, precision: str) -> None:
     """Loads the libraries of a GPU, and compiles the kernels of every run."""
-    device_of(settings.device).use()
-    choose_backend(settings.device, precision, settings.engine)
+    device_of(computation.device).use()
+    choose_backend(computation.device, precision, computation.engine)
     for source in (kernels.SOURCE, cudnn_kernels.SOURCE):
         cuda_source.module(source).compile()
 
@@ -44,7 +44,7 @@ def execute(
     experiment: Experiment,
     store: RunStore,
     data: bytes | LabelledData,
-    settings: Settings,
+    computation: Computation,
     on_epoch: Callable[[Run], None] = lambda run: None,
 ) -> tuple[str, dict | None]:
     """Computes a run to its end, or to its deadline, unless another process computes it.
@@ -70,12 +70,12 @@ def execute(
             try:
                 gc.collect()  # frees the last run's arrays, whose objects refer to each other
                 data = loaded_by(data) if isinstance(data, bytes) else data
-                result = Run(experiment, data, store, settings, on_epoch).finish()
+                result = Run(experiment, data, store, computation, on_epoch).finish()
             except Paused:
                 return "paused", None
             except MemoryError as error:  # CuPy's, too
                 raise UserError(
-                    f"run {experiment.id} on {settings.device}: out of memory ({error}); --jobs 1 "
-                    "computes one run at a time"
+                    f"run {experiment.id} on {computation.device}: out of memory ({error}); "
+                    "--jobs 1 computes one run at a time"
                 ) from None
     return result["state"], result

@@ -1,4 +1,4 @@
-"""Settings of a run's computation."""
+"""How runs are computed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from chainer_jo.method.label_sources import LabelFiles
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of the computation, which change a result by rounding at most.
+class Computation:
+    """Device, engine and files of a run; they change its result by rounding at most.
 
     Parameters
     ----------
