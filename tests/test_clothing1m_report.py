@@ -79,9 +79,8 @@ def written(data, tmp_path_factory):
     """Everything that table3.py writes; its data are loaded as in another process."""
     where, submit = tmp_path_factory.mktemp("written"), Here.submit
 
-    def pickled(pool, experiment):
-        pool.load_data = pickle.loads(pickle.dumps(pool.load_data))
-        return submit(pool, experiment)
+    def pickled(executor, work, *arguments):
+        return submit(executor, pickle.loads(pickle.dumps(work)), *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Here, "submit", pickled)
