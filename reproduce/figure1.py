@@ -7,8 +7,7 @@ from pathlib import Path
 
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
-from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure
+from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure
 
 CAPTION = (
     "The loop of the method: the network's output probabilities, averaged over past epochs, become "
@@ -26,10 +25,10 @@ class Figure1(TableOrFigure):
 
     kind, number, caption = "figure", 1, CAPTION
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         return []
 
-    def data(self, store: RunStore, setting: Setting) -> dict:
+    def data(self, results: Results) -> dict:
         return {
             "figure": 1,
             "complete": True,
@@ -38,7 +37,7 @@ class Figure1(TableOrFigure):
             "curves": [],
         }
 
-    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, bytes]:
+    def extra_files(self, results: Results) -> dict[str, bytes]:
         drawn = (Path(__file__).with_suffix(ending) for ending in (".png", ".pdf"))
         return {path.suffix: path.read_bytes() for path in drawn}
 

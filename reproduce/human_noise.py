@@ -14,7 +14,7 @@ from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper.settings import hyper_parameters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import cell
-from chainer_jo.reproduction.tables_and_figures.output import Setting, grid
+from chainer_jo.reproduction.tables_and_figures.output import Results, grid
 from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 from chainer_jo.reproduction.tables_and_figures.table_layouts import ACCURACIES, validation
 from chainer_jo.reproduction.trials import Trials
@@ -59,11 +59,11 @@ class HumanNoise(Table):
     name = "human_noise"
     title = "Labels of people"
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         sets = [f"{source} {name}" for source in QUOTED_FROM for name in LABEL_SETS]
         lines = (line.partition(":") for line in QUOTED.strip().splitlines())
         quoted = grid(["", *sets], [[label.strip(), *row.split()] for label, _, row in lines])
-        return [*super().paragraphs(store, setting), f"*{PUBLISHED}*", quoted]
+        return [*super().paragraphs(results), f"*{PUBLISHED}*", quoted]
 
 
 @dataclass(frozen=True)

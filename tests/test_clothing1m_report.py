@@ -25,11 +25,14 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import (
 from chainer_jo.reproduction.experiments.presets import REAL, Network, Study, pretrained
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
-from chainer_jo.reproduction.tables_and_figures.output import Setting
+from chainer_jo.reproduction.tables_and_figures.output import Results
 
 NAMES = list(clothing1m.CLASS_NAMES)
 TABLE3 = ROOT / "reproduce" / "table3.py"
-SETTING = Setting("digits", "tiny", "fp32")
+
+
+def results(store):
+    return Results(store, "digits", "tiny", "fp32")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +121,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
     study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     figure, store = figure7(study), RunStore(tmp_path)
     record(store, figure.first_step, data=loaded.fingerprint())
-    assert figure.write(store, SETTING, tmp_path, tmp_path) == []
+    assert figure.write(results(store), tmp_path, tmp_path) == []
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
     members = np.flatnonzero(loaded.train.labels == hoodie)
     labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels]
@@ -126,7 +129,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
         labels[i] = 0
         labels[i, [shirt, hoodie]] = probability, 1 - probability
     store.save_labels(figure.first_step, labels)
-    content = figure.data(store, SETTING)
+    content = figure.data(results(store))
     rows = content["images"]
     assert content["complete"] and content["moved"] == len(members)
     expected = [members[-1], members[-2], members[0]]

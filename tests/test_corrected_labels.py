@@ -13,11 +13,14 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import first_step_images
-from chainer_jo.reproduction.tables_and_figures.output import Setting
+from chainer_jo.reproduction.tables_and_figures.output import Results
 
-SETTING = Setting("tiny", "digits", "fp32")
 HALVED = replace(STUDY, preset=replace(STUDY.preset, shrink=2))
 build = importlib.import_module("corrected_labels").figure
+
+
+def results(store):
+    return Results(store, "tiny", "digits", "fp32")
 
 
 def ended(study, root, correct):
@@ -43,7 +46,7 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
     draw = mock.Mock(wraps=first_step_images.draw_images)
     monkeypatch.setattr(first_step_images, "draw_images", draw)
     store, figure, train = ended(study, tmp_path, half_of_them)
-    paths = figure.write(store, SETTING, tmp_path, tmp_path)
+    paths = figure.write(results(store), tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
     found, shown = files.read_json(tmp_path / "corrected_labels.json"), draw.call_args[0][0]
     rows = found["images"]
@@ -64,7 +67,7 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
 def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):
     """All of them: the images of class 3 are the only ones; few wrong labels are all shown."""
     store, figure, train = ended(STUDY, tmp_path, lambda noisy, true: np.where(true == 3, 4, true))
-    found = figure.data(store, SETTING)
+    found = figure.data(results(store))
     assert found["wrong_after"] == (train.true_labels == 3).sum()
     either = (train.labels != train.true_labels) | (train.true_labels == 3)
     assert found["wrong_before_or_after"] == either.sum()
@@ -74,29 +77,29 @@ def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):
         return np.where(np.arange(len(true)) < 3, 9 - true, true)
 
     store, figure, _ = ended(replace(STUDY, noise_rates=(0.0,)), tmp_path / "few", three)
-    assert [row["row"] for row in figure.data(store, SETTING)["images"]] == [0, 1, 2]
-    assert figure.write(store, SETTING, tmp_path, tmp_path)
+    assert [row["row"] for row in figure.data(results(store))["images"]] == [0, 1, 2]
+    assert figure.write(results(store), tmp_path, tmp_path)
 
 
 def test_before_the_run_and_without_its_labels(tmp_path):
     figure, store = build(STUDY), RunStore(tmp_path)
-    assert not figure.data(store, SETTING)["complete"]
-    assert "not finished yet" in figure.text(store, SETTING)
-    assert len(figure.write(store, SETTING, tmp_path, tmp_path)) == 5
+    assert not figure.data(results(store))["complete"]
+    assert "not finished yet" in figure.text(results(store))
+    assert len(figure.write(results(store), tmp_path, tmp_path)) == 5
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
     (store.folder(figure.first_step) / "labels.npz").unlink()
-    assert figure.write(store, SETTING, tmp_path, tmp_path) == []
-    assert first_step_images.LOST in figure.text(store, SETTING)
+    assert figure.write(results(store), tmp_path, tmp_path) == []
+    assert first_step_images.LOST in figure.text(results(store))
 
 
 def test_a_run_that_was_done_again_is_drawn_again_and_of_other_images_refused(tmp_path):
     store, figure, _ = ended(STUDY, tmp_path, half_of_them)
-    before, other = figure.data(store, SETTING)["wrong_after"], digits.load()
+    before, other = figure.data(results(store))["wrong_after"], digits.load()
     other = replace(other, train=replace(other.train, images=255 - other.train.images))
     with pytest.raises(UserError, match="of data with fingerprint"):
-        replace(figure, load=lambda: other).data(store, SETTING)
+        replace(figure, load=lambda: other).data(results(store))
     store, figure, _ = ended(STUDY, tmp_path, lambda noisy, true: true)
-    assert before and figure.data(store, SETTING)["wrong_after"] == 0
+    assert before and figure.data(results(store))["wrong_after"] == 0
 
 
 def test_the_rate_is_the_headlines_where_the_study_has_it():

@@ -16,10 +16,13 @@ from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.curves import Curve, events_of
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.first_step_images import Captioned, draw_images
-from chainer_jo.reproduction.tables_and_figures.output import Setting
+from chainer_jo.reproduction.tables_and_figures.output import Results
 
-SETTING = Setting("tiny", "digits", "fp32")
 STUDY = replace(STUDY, trials=2, features="pixels")
+
+
+def results(store, data="digits"):
+    return Results(store, "tiny", data, "fp32")
 
 
 def figure_of(number, study=STUDY):
@@ -49,17 +52,17 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
         log(store, run, values, state="finished" if len(values) == 3 else None)
     figure = Figure(2, "A caption.", "test", [Curve("lr=0.2", runs)], "symmetric noise r = 0.5")
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
-    rows = list(csv.DictReader(figure.extra_files(store, SETTING)[".csv"].splitlines()))
+    rows = list(csv.DictReader(figure.extra_files(results(store))[".csv"].splitlines()))
     assert len(rows) == 8
     assert {(row["preset"], row["data"]) for row in rows} == {("tiny", "digits")}
     assert [row["test accuracy (%)"] for row in rows if row["seed"] == "1"] == ["30", "40", "50"]
     by_epoch = {row["epoch"]: (row["mean"], row["std"]) for row in rows}
     assert by_epoch == {"1": ("20", "10"), "2": ("40", "20"), "3": ("40", "14.1421")}
-    text = figure.text(store, SETTING)
+    text = figure.text(results(store))
     assert "40.0 ± 14.1" in text and "2 of 3" in text
     assert "symmetric noise r = 0.5; means over 3 trials, thin lines: trials." in text
     uneven = replace(figure, curves=[*figure.curves, Curve("lr=0.02", runs[:1])])
-    assert "means over at most 3 trials, thin" in uneven.text(store, SETTING)
+    assert "means over at most 3 trials, thin" in uneven.text(results(store))
 
 
 @pytest.mark.parametrize(("lengths", "state", "expected"), [
@@ -91,13 +94,13 @@ def test_diverged_trials_are_neither_averaged_nor_waited_for(store, runs):
 @pytest.mark.parametrize("number", range(1, 7))
 def test_written_whole_before_anything_has_run(store, tmp_path, number):
     figure = figure_of(number)
-    paths = figure.write(store, SETTING, store.root, tmp_path / "figures")
+    paths = figure.write(results(store), store.root, tmp_path / "figures")
     assert all(path.exists() for path in paths)
     drawing = tmp_path / "figures" / f"figure{number}.png"
     assert drawing.read_bytes().startswith(b"\x89PNG")
     assert drawing.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     assert not list(tmp_path.rglob("*.tmp"))
-    assert figure.text(store, SETTING).startswith(f"**Figure {number}.** ")
+    assert figure.text(results(store)).startswith(f"**Figure {number}.** ")
 
 
 @pytest.mark.parametrize("epoch", ["0", "", "abc"])
@@ -115,7 +118,7 @@ def test_dollars_in_the_names_of_classes_are_no_mathematics(store, runs):
     drawn = draw_images([Captioned(np.zeros((2, 2)), names)], (1, 1), (3, 3), names, names)
     assert drawn[".png"].startswith(b"\x89PNG")
     figure = Figure(2, "", "test", [Curve(names, runs)], names)
-    assert figure.extra_files(store, SETTING)[".pdf"].startswith(b"%PDF")
+    assert figure.extra_files(results(store))[".pdf"].startswith(b"%PDF")
 
 
 def test_the_papers_curves():
@@ -154,7 +157,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
         for run, scores in ((experiment, {"test": 0.5}), (experiment.first_step, {})):
             result = {"state": "finished", "last": {**scores, "recovery": 0.25}}
             store.save_result(run, {"id": run.id, **result})
-    text = figure.text(store, replace(SETTING, data="cifar10"))
+    text = figure.text(results(store, "cifar10"))
     assert "50.0 ± 0.0 [85.7]" in text and "25.0 ± 0.0 [85.9]" in text
 
 
@@ -162,7 +165,7 @@ def drawn(figure, store, monkeypatch):
     """The axes of a figure, from top to bottom."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
-    figure.extra_files(store, SETTING)
+    figure.extra_files(results(store))
     return kept[0].axes
 
 

@@ -26,7 +26,7 @@ from chainer_jo.reproduction.running.provenance import collect
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
-from chainer_jo.reproduction.tables_and_figures.output import Setting
+from chainer_jo.reproduction.tables_and_figures.output import Results
 
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
@@ -58,18 +58,19 @@ def read_once():
 
 
 def made_in(folder):
-    """The study that committed results were made in, and what they say of it."""
+    """The study that committed results were made in, and the results."""
     table = files.read_json(REFERENCE / folder / "table1.json")
-    setting = Setting(table["preset"], table["data"], table["precision"])
-    features = RunStore(REFERENCE / folder).features()
+    store = RunStore(REFERENCE / folder)
+    results = Results(store, table["preset"], table["data"], table["precision"])
+    features = store.features()
     study = Study(
-        PRESETS[setting.preset],
-        setting.data,
+        PRESETS[results.preset],
+        results.data,
         max(len(cell["runs"]) for cell in table["cells"]),
-        precision=setting.precision,
+        precision=results.precision,
         features=next(iter(features), None),
     )
-    return study, setting
+    return study, results
 
 
 def of_the_rates(study, part, store):
@@ -87,16 +88,16 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
     store, figures = RunStore(REFERENCE / folder), ROOT / "figures" / "reference" / folder
     known = files.read_json(store.root / "provenance.json")
-    study, setting = made_in(folder)
-    assert known == collect(store.root) and known["data"]["data"] == setting.data
+    study, results = made_in(folder)
+    assert known == collect(store.root) and known["data"]["data"] == results.data
     script = __import__("all")
     shown = [build(of_the_rates(study, build(study), store)) for build in script.OUTPUTS]
     for part in (*shown, script.claims(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue
-        if part.name == "corrected_labels" and setting.data != "digits":
+        if part.name == "corrected_labels" and results.data != "digits":
             continue  # CIFAR-10's images are not here
-        for made in part.write(store, setting, tmp_path, tmp_path / "figures"):
+        for made in part.write(results, tmp_path, tmp_path / "figures"):
             there = store.root if made.parent == tmp_path else figures
             assert made.read_bytes() == (there / made.name).read_bytes(), made.name
 
@@ -121,9 +122,9 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     table = files.read_json(store.root / "table3.json")
     per_class = inspect.signature(clothing1m_standin.write).parameters["train"].default
     assert CLOTHING1M_DIGITS.train_images == per_class * len(clothing1m.CLASS_NAMES)
-    setting = Setting(table["preset"], table["data"], table["precision"])
+    results = Results(store, table["preset"], table["data"], table["precision"])
     part = table3(Clothing1MStudy(CLOTHING1M_DIGITS, STANDIN, load=None))
-    for made in part.write(store, setting, tmp_path, tmp_path):
+    for made in part.write(results, tmp_path, tmp_path):
         assert made.read_bytes() == (store.root / made.name).read_bytes(), made.name
 
 

@@ -16,7 +16,7 @@ from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
 from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
-from chainer_jo.reproduction.tables_and_figures.output import Setting
+from chainer_jo.reproduction.tables_and_figures.output import Results
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 
@@ -151,7 +151,7 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
 
 
 def test_a_table_without_a_finished_trial_says_so(tmp_path):
-    text = build(2).text(RunStore(tmp_path), Setting("tiny", "cifar10", "fp32"))
+    text = build(2).text(Results(RunStore(tmp_path), "tiny", "cifar10", "fp32"))
     assert "fp32; no trial has finished yet, [the paper's number]" in text
 
 
@@ -175,7 +175,7 @@ def finished(tmp_path):
 ])  # fmt: skip
 def test_the_papers_numbers_stand_beside_the_papers_data_alone(finished, data):
     block = Block(["x"], [("a", [of_trials(80, 70, 60, paper=91.5)])])
-    (shown,) = block.paragraphs(finished, data)
+    (shown,) = block.paragraphs(Results(finished, "tiny", data, "fp32"))
     assert ("[91.5]" in shown) == (data in ("cifar10", "cifar10-jpeg"))
 
 
@@ -191,9 +191,10 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
 def test_a_row_of_different_trials_is_shown_again_where_its_cells_compete(finished):
     """Over the trials that all share: 65.0 of one trial is 5 below 70.0 of three."""
     block = Block(["a", "b"], [("val", [of_trials(80, 70, 60), of_trials(65)])], best="row")
-    (shown,) = block.paragraphs(finished, "cifar10")
+    results = Results(finished, "tiny", "cifar10", "fp32")
+    (shown,) = block.paragraphs(results)
     assert "| val, only trial 0 | 80.0 " in shown
-    (shown,) = replace(block, best="column").paragraphs(finished, "cifar10")
+    (shown,) = replace(block, best="column").paragraphs(results)
     assert "only trial" not in shown
 
 
@@ -217,9 +218,8 @@ def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accur
         for run in (second, second.first_step):
             scores = {"test": accuracy + trial / 1000}
             record(store, run, best=scores, last=scores)
-    claims = Claims(study, [table3])
-    assert [claim["word"] for claim in claims.data(store, {})] == ([word] if word else [])
-    setting = Setting("digits", data, "fp32")
-    written = claims.write(store, setting, tmp_path, tmp_path)
+    claims, results = Claims(study, [table3]), Results(store, "digits", data, "fp32")
+    assert [claim["word"] for claim in claims.data(results)] == ([word] if word else [])
+    written = claims.write(results, tmp_path, tmp_path)
     assert [path.name for path in written] == (["claims.md", "claims.json"] if word else [])
     assert all("than Forward" in path.read_text() for path in written)

@@ -37,7 +37,7 @@ from chainer_jo.reproduction.running.scheduler import (
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.status import Cost, Status, duration
 from chainer_jo.reproduction.running.store import RunStore, read_packed
-from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, trials_by_number
+from chainer_jo.reproduction.tables_and_figures.output import Output, Results, trials_by_number
 from chainer_jo.text import for_terminal
 
 _logger = logging.getLogger(__name__)
@@ -61,11 +61,14 @@ class Script:
 
     flags: argparse.Namespace
     study: Study
-    store: RunStore
     outputs: Sequence[Output]
     experiments: Sequence[Experiment]
     computation: Computation
-    setting: Setting
+    results: Results
+
+    @property
+    def store(self) -> RunStore:
+        return self.results.store
 
     @cached_property
     def cost(self) -> Cost:
@@ -118,8 +121,8 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], family: Fami
     )
     ordered = (e for output in outputs for e in longest_first(output.experiments))
     experiments = list(dict.fromkeys(ordered))
-    setting = Setting(study.preset.name, study.data, flags.precision)
-    return Script(flags, study, store, outputs, experiments, computation, setting)
+    results = Results(store, study.preset.name, study.data, flags.precision)
+    return Script(flags, study, outputs, experiments, computation, results)
 
 
 def _epochs(output: Output) -> float:
@@ -172,9 +175,9 @@ def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> 
     if experiments and store.results():  # else what is known is of runs elsewhere
         files.write_json(store.root / "provenance.json", provenance.collect(store.root))
     for output in shown:
-        paths = output.write(store, script.setting, store.root, flags.figures / script.study.folder)
+        paths = output.write(script.results, store.root, flags.figures / script.study.folder)
         if finished:
-            text = output.text(store, script.setting)
+            text = output.text(script.results)
             if sys.stdout.isatty():
                 text = for_terminal(text, shutil.get_terminal_size().columns)
             print_safely("", text, sep="\n")
@@ -322,9 +325,7 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
         path = script.store.root / f"{output.name}.json"
         with files.expected(path, "a table or figure; remove the file, it is then written again"):
             before = trials_by_number(files.read_json(path, object, missing=None))
-        kept = before & trials_by_number(
-            output.data(script.store, script.setting) if before else ()
-        )
+        kept = before & trials_by_number(output.data(script.results) if before else ())
         if kept != before:
             raise UserError(
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "

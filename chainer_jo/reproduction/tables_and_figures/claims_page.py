@@ -16,7 +16,7 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import clusters
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import output
-from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, TableOrFigure
+from chainer_jo.reproduction.tables_and_figures.output import Output, Results, TableOrFigure
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.trials import alike
 
@@ -46,24 +46,24 @@ class Claims(Output):
 
     name = "claims"
 
-    def data(self, store: RunStore, setting: Setting) -> list[dict]:
+    def data(self, results: Results) -> list[dict]:
         """Every claim as ``claims.json`` has it."""
         study = replace(self.study, noise_rates=None)  # there may be others than were asked for
-        return judged(study, [build(study) for build in self.builds], store)
+        return judged(study, [build(study) for build in self.builds], results.store)
 
-    def text(self, store: RunStore, setting: Setting) -> str:
+    def text(self, results: Results) -> str:
         """One line per claim, and the totals."""
-        claims = self.data(store, setting)
+        claims = self.data(results)
         lines = (f"{c['word']:12}  {c['place']:12}  {c['statement']}" for c in claims)
         return "\n".join([*lines, "", *totals(claims)])
 
-    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
+    def write(self, results: Results, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
-        claims = self.data(store, setting)
+        claims = self.data(results)
         if not claims:
             return []
         clustered = self.study.features and f" Pseudo labels are {clusters(self.study.features)}."
-        paragraphs = ["# Claims of the paper in these runs", f"{setting}.{clustered or ''}"]
+        paragraphs = ["# Claims of the paper in these runs", f"{results}.{clustered or ''}"]
         paragraphs.append("\n".join(f"- {line}" for line in totals(claims)))
         paragraphs += [*RULE, _test_images(self.study)]
         run = (claim for claim in claims if claim["word"] != rule.NOT_RUN)

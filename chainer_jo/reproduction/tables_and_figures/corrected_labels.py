@@ -10,13 +10,12 @@ import numpy as np
 
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.first_step_images import (
     Captioned,
     Chosen,
     FirstStepImages,
 )
-from chainer_jo.reproduction.tables_and_figures.output import Setting, grid
+from chainer_jo.reproduction.tables_and_figures.output import Results, grid
 from chainer_jo.reproduction.tables_and_figures.plot import COLOURS
 
 SHAPE = 4, 5
@@ -46,22 +45,22 @@ class CorrectedLabelsFigure(FirstStepImages):
         "wrong before or after the first step."
     )
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """The labels of the images drawn, by their row in ``labels.npz``."""
         rows = [
             [*map(str, list(row.values())[:-1]), f"{row['probability']:.3f}"]
-            for row in self.chosen(store).rows
+            for row in self.chosen(results).rows
         ]
-        return [self.footnote(store, setting), grid(self.columns[3:], rows)]
+        return [self.footnote(results), grid(self.columns[3:], rows)]
 
-    def footnote(self, store: RunStore, setting: Setting) -> str:
+    def footnote(self, results: Results) -> str:
         noise = self.first_step.noise
-        return f"{setting}; {noise.kind} noise r = {noise.rate:g}; {self.chosen(store).summary}."
+        return f"{results}; {noise.kind} noise r = {noise.rate:g}; {self.chosen(results).summary}."
 
-    def heading(self, setting: Setting) -> str:
+    def heading(self, results: Results) -> str:
         return "Noisy label → label after the first step"
 
-    def captioned(self, image: Any, row: dict, setting: Setting) -> Captioned:
+    def captioned(self, image: Any, row: dict, results: Results) -> Captioned:
         mark, colour = MARKS[row["corrected"] == row["true"]]
         caption = f"{row['noisy']} → {row['corrected']} {mark}\n(true: {row['true']})"
         return Captioned(image, caption, colour)

@@ -16,7 +16,7 @@ from chainer_jo.reproduction.tables_and_figures.curves import (
     Series,
     events_of,
 )
-from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
+from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
 
@@ -76,43 +76,43 @@ class Figure(TableOrFigure):
             if len(numbers) < len(self.curves)
         ]
 
-    def footnote(self, store: RunStore, setting: Setting) -> str:
+    def footnote(self, results: Results) -> str:
         """The note under a page's caption: preset, data, conditions and trials."""
-        counts = {len(series.trials) for series in self.read(store)}
+        counts = {len(series.trials) for series in self.read(results.store)}
         trials = max(counts)
         most = "at most " if len(counts - {0}) > 1 else ""
         several = f"means over {most}{trials} trials, thin lines: trials"
         clauses = [
-            str(setting),
+            str(results),
             self.conditions,
             *self._owners(),
             several if trials > 1 else "one trial",
         ]
         return "; ".join(clauses) + "."
 
-    def claims(self, store: RunStore) -> list[dict]:
+    def claims(self, results: Results) -> list[dict]:
         """The claims whose numbers this figure shows, as `Claims` writes them."""
-        return judged(self.study, [self], store, self.name) if self.study else []
+        return judged(self.study, [self], results.store, self.name) if self.study else []
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """Last value of every curve, and the claims about the figure."""
         quantity, rows = LOG_ENTRIES[self.key], []
-        for series in self.read(store):
+        for series in self.read(results.store):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
             ending = series.by_epoch[-1].rounded(quantity.digits) if series.trials else "…"
             epochs = f"{series.epochs} of {series.curve.length}"
             rows.append([series.curve.label, ending, epochs, done])
         headers = ["", f"last {quantity.axis}", "epochs", "trials"]
-        paragraphs = [self.footnote(store, setting), grid(headers, rows)]
+        paragraphs = [self.footnote(results), grid(headers, rows)]
         if self.side_table:
-            paragraphs += self.side_table.paragraphs(store, setting.data)
-        claims = self.claims(store)
+            paragraphs += self.side_table.paragraphs(results)
+        claims = self.claims(results)
         heading = f"*Claims of the paper about {self.title}, as in claims.md*"
         return paragraphs + ([heading, table(claims)] if claims else [])
 
-    def data(self, store: RunStore, setting: Setting) -> dict:
+    def data(self, results: Results) -> dict:
         """Last value of every curve."""
-        curves, all_series = [], self.read(store)
+        curves, all_series = [], self.read(results.store)
         for series in all_series:
             last = series.by_epoch[-1] if series.epochs else Trials({})
             curves.append(
@@ -129,22 +129,22 @@ class Figure(TableOrFigure):
                 }
             )
         complete = all(series.complete for series in all_series)
-        complete &= all(cell.trials(store).complete for cell in self.cells)
+        complete &= all(cell.trials(results.store).complete for cell in self.cells)
         return {
-            **self.head(setting, complete),
+            **self.head(results, complete),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
-            "claims": {claim["id"]: claim["word"] for claim in self.claims(store)},
+            "claims": {claim["id"]: claim["word"] for claim in self.claims(results)},
         }
 
-    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:
+    def extra_files(self, results: Results) -> dict[str, str | bytes]:
         """The drawing of the epochs logged so far, and every epoch of every trial as CSV."""
         from chainer_jo.reproduction.tables_and_figures.plot import plot
 
-        series, divergences = self.read(store), self._divergences(store)
+        series, divergences = self.read(results.store), self._divergences(results.store)
         noise, _, _ = self.conditions.partition("; ")  # is in the title
         title = f"{self.title}: {LOG_ENTRIES[self.key].axis.partition(' (')[0]}, {noise}"
-        note = self.footnote(store, setting).replace(f"; {noise};", ";", 1)
+        note = self.footnote(results).replace(f"; {noise};", ";", 1)
         scale = self.study.preset.time_scale if self.study else 1.0
         drawing = plot(
             title,
@@ -159,7 +159,7 @@ class Figure(TableOrFigure):
         )
         labelled = [(each.curve.label, each) for each in series]
         labelled += [(f"{each.curve.label}, KL", each) for each in divergences.values()]
-        return {**drawing, ".csv": as_csv(self._rows(labelled, setting))}
+        return {**drawing, ".csv": as_csv(self._rows(labelled, results))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
         """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
@@ -172,7 +172,7 @@ class Figure(TableOrFigure):
         """The logged values of every curve so far."""
         return [curve.read(store, self.key) for curve in self.curves]
 
-    def _rows(self, all_series: Sequence[tuple[str, Series]], setting: Setting) -> Iterator[list]:
+    def _rows(self, all_series: Sequence[tuple[str, Series]], results: Results) -> Iterator[list]:
         """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
         number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
@@ -181,7 +181,7 @@ class Figure(TableOrFigure):
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
                     numbers = _short(value), *summary[epoch]
-                    yield [*vars(setting).values(), label, seed, epoch + 1, *numbers]
+                    yield [*results.names.values(), label, seed, epoch + 1, *numbers]
 
 
 def _short(number: float | None) -> str:

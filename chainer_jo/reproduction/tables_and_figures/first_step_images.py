@@ -16,7 +16,7 @@ from chainer_jo.method.noisy_split import as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv
 from chainer_jo.reproduction.tables_and_figures.plot import INK, RC, note_under, png_and_pdf
 
 #: The message for a finished first step without final labels.
@@ -44,7 +44,7 @@ class Captioned(NamedTuple):
 class FirstStepImages(TableOrFigure):
     """A figure of images, chosen by the final labels of a first step on the data set that ``load``
     gives. ``shape`` is in rows and columns, ``size`` (width, height) in inches; ``columns`` of the
-    CSV file are names in a `Setting`, then in a row."""
+    CSV file are keys of `Results.names`, then in a row."""
 
     first_step: Experiment
     load: Callable[[], Any]
@@ -63,52 +63,53 @@ class FirstStepImages(TableOrFigure):
         """The images to show, by the final labels (n, c) of the first step."""
 
     @abc.abstractmethod
-    def captioned(self, image: Any, row: dict, setting: Setting) -> Captioned:
+    def captioned(self, image: Any, row: dict, results: Results) -> Captioned:
         """An image with its labels."""
 
     @abc.abstractmethod
-    def heading(self, setting: Setting) -> str:
+    def heading(self, results: Results) -> str:
         """The drawing's title."""
 
     @abc.abstractmethod
-    def footnote(self, store: RunStore, setting: Setting) -> str:
+    def footnote(self, results: Results) -> str:
         """The note under the caption and under the drawing."""
 
-    def chosen(self, store: RunStore) -> Chosen:
+    def chosen(self, results: Results) -> Chosen:
         """Nothing before the run has finished; UserError if it ran on other data."""
+        store = results.store
         result = store.result(self.first_step)
         if result is None or store.soft_labels(self.first_step) is None:
             return Chosen()
         return _chosen(self, store.root, result.get("sha256"))
 
-    def data(self, store: RunStore, setting: Setting) -> dict:
+    def data(self, results: Results) -> dict:
         """The labels of the images, and their numbers."""
-        chosen = self.chosen(store)
-        head = self.head(setting, bool(chosen.numbers))
+        chosen = self.chosen(results)
+        head = self.head(results, bool(chosen.numbers))
         return {**head, **chosen.numbers, "images": chosen.rows}
 
-    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:
+    def extra_files(self, results: Results) -> dict[str, str | bytes]:
         """The drawing, and the labels of the images as CSV."""
-        chosen = self.chosen(store)
+        chosen = self.chosen(results)
         pairs = zip(chosen.images, chosen.rows, strict=True)
-        images = [self.captioned(image, row, setting) for image, row in pairs]
-        note = self.footnote(store, setting)
-        drawing = draw_images(images, self.shape, self.size, self.heading(setting), note)
-        lines = [{**vars(setting), **row} for row in chosen.rows]
+        images = [self.captioned(image, row, results) for image, row in pairs]
+        note = self.footnote(results)
+        drawing = draw_images(images, self.shape, self.size, self.heading(results), note)
+        lines = [{**results.names, **row} for row in chosen.rows]
         table = [self.columns, *([line[name] for name in self.columns] for line in lines)]
         return {**drawing, ".csv": as_csv(table)}
 
-    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
+    def write(self, results: Results, folder: Path, figures: Path) -> list[Path]:
         """Writes all files, as for any figure; files stay as they are if the first step's last
         labels are missing."""
-        lost = store.lost_labels(self.first_step)
-        return [] if lost else super().write(store, setting, folder, figures)
+        lost = results.store.lost_labels(self.first_step)
+        return [] if lost else super().write(results, folder, figures)
 
-    def text(self, store: RunStore, setting: Setting) -> str:
+    def text(self, results: Results) -> str:
         """The page as Markdown, for the terminal too."""
-        if store.lost_labels(self.first_step):
+        if results.store.lost_labels(self.first_step):
             return f"{self.title}: {LOST}."
-        return super().text(store, setting)
+        return super().text(results)
 
 
 @lru_cache(maxsize=1)  # a figure asks several times, and images may take seconds to load

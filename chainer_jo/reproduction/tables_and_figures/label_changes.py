@@ -14,13 +14,12 @@ from chainer_jo.data.decoding import open_rgb
 from chainer_jo.data.labelled_data import LabelledData, class_index
 from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_STANDIN
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.first_step_images import (
     Captioned,
     Chosen,
     FirstStepImages,
 )
-from chainer_jo.reproduction.tables_and_figures.output import Setting, grid
+from chainer_jo.reproduction.tables_and_figures.output import Results, grid
 
 #: Images that a figure shows from either end.
 IMAGES_PER_END = 2
@@ -49,31 +48,32 @@ class LabelChangesFigure(FirstStepImages):
             f"the highest and the two with the lowest probability of {self.after}."
         )
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """The images shown and their probabilities."""
         rows = [
-            [row["end"], row["key"], f"{row['probability']:.3f}"] for row in self.chosen(store).rows
+            [row["end"], row["key"], f"{row['probability']:.3f}"]
+            for row in self.chosen(results).rows
         ]
         paper = (
             f"The paper's {self.title} shows such images of Clothing1M. By inspection, Section 5.8 "
             "finds labels of high probability correct and labels of low probability wrong."
         )
-        return [self.footnote(store, setting), paper, grid(["", "image", "probability"], rows)]
+        return [self.footnote(results), paper, grid(["", "image", "probability"], rows)]
 
-    def footnote(self, store: RunStore, setting: Setting) -> str:
-        note = f"Preset {setting.preset}, data {setting.data}; {self.chosen(store).summary}."
-        if setting.data != CLOTHING1M_STANDIN:
+    def footnote(self, results: Results) -> str:
+        note = f"Preset {results.preset}, data {results.data}; {self.chosen(results).summary}."
+        if results.data != CLOTHING1M_STANDIN:
             return note
         drawn = (f"a {name} is {glyph(name)}" for name in (self.before, self.after))
         return f"{note} The stand-in draws no clothes: {', '.join(drawn)}."
 
-    def heading(self, setting: Setting) -> str:
-        note = " (stand-in)" if setting.data == CLOTHING1M_STANDIN else ""
-        before, after = (_in_pictures(name, setting) for name in (self.before, self.after))
+    def heading(self, results: Results) -> str:
+        note = " (stand-in)" if results.data == CLOTHING1M_STANDIN else ""
+        before, after = (_in_pictures(name, results) for name in (self.before, self.after))
         return f"{self.title}: {before} → {after}{note}"
 
-    def captioned(self, image: Any, row: dict, setting: Setting) -> Captioned:
-        after, probability = _in_pictures(self.after, setting), 100 * row["probability"]
+    def captioned(self, image: Any, row: dict, results: Results) -> Captioned:
+        after, probability = _in_pictures(self.after, results), 100 * row["probability"]
         return Captioned(image, f"{SURE[row['end']]}\n{after}:\n{probability:.1f} %")
 
     def choose(self, data: LabelledData, labels: np.ndarray) -> Chosen:
@@ -98,6 +98,6 @@ class LabelChangesFigure(FirstStepImages):
         return Chosen(shown, rows, {"moved": len(moved)}, summary)
 
 
-def _in_pictures(name: str, setting: Setting) -> str:
+def _in_pictures(name: str, results: Results) -> str:
     """A class's name or, in the stand-in, what is drawn for it."""
-    return glyph(name).removeprefix("the ") if setting.data == CLOTHING1M_STANDIN else name
+    return glyph(name).removeprefix("the ") if results.data == CLOTHING1M_STANDIN else name

@@ -23,12 +23,18 @@ Contents = Mapping[str, str | bytes | dict | list]
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Names of preset, data set and precision in what is written."""
+class Results:
+    """A results folder, and the names of preset, data set and precision in what is written."""
 
+    store: RunStore
     preset: str
     data: str
     precision: str
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The three names, in the order of their columns."""
+        return {"preset": self.preset, "data": self.data, "precision": self.precision}
 
     def __str__(self) -> str:
         return f"Preset {self.preset}, data {self.data}, precision {self.precision}"
@@ -51,15 +57,15 @@ class Output(abc.ABC):
         return ()
 
     @abc.abstractmethod
-    def text(self, store: RunStore, setting: Setting) -> str:
+    def text(self, results: Results) -> str:
         """The content for the terminal."""
 
     @abc.abstractmethod
-    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
+    def write(self, results: Results, folder: Path, figures: Path) -> list[Path]:
         """Writes its files to ``folder``, drawings to ``figures``; returns the paths."""
 
     @abc.abstractmethod
-    def data(self, store: RunStore, setting: Setting) -> dict | list:
+    def data(self, results: Results) -> dict | list:
         """The content of its JSON file."""
 
     def is_worth_showing(self, store: RunStore) -> bool:
@@ -95,30 +101,30 @@ class TableOrFigure(Output):
     def title(self) -> str:
         return f"{self.kind.capitalize()} {self.number}"
 
-    def head(self, setting: Setting, complete: bool) -> dict:
+    def head(self, results: Results, complete: bool) -> dict:
         """The first entries of the JSON file."""
-        numbered = {self.kind: self.number, **vars(setting)}
+        numbered = {self.kind: self.number, **results.names}
         return {**numbered, "complete": complete, "caption": self.caption}
 
     @abc.abstractmethod
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """The Markdown below the caption: notes, and numbers as `grid` makes them."""
 
-    def text(self, store: RunStore, setting: Setting) -> str:
+    def text(self, results: Results) -> str:
         """The page as Markdown."""
-        below = self.paragraphs(store, setting)
+        below = self.paragraphs(results)
         return "\n\n".join([f"**{self.title}.** {self.caption}", *below]) + "\n"
 
     @abc.abstractmethod
-    def extra_files(self, store: RunStore, setting: Setting) -> Mapping[str, str | bytes]:
+    def extra_files(self, results: Results) -> Mapping[str, str | bytes]:
         """Files other than Markdown and JSON, by ending: CSV, and a figure's drawing."""
 
-    def write(self, store: RunStore, setting: Setting, folder: Path, figures: Path) -> list[Path]:
+    def write(self, results: Results, folder: Path, figures: Path) -> list[Path]:
         """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""
         place = folder if self.kind == "table" else figures
-        page: Contents = {".md": self.text(store, setting), ".json": self.data(store, setting)}
+        page: Contents = {".md": self.text(results), ".json": self.data(results)}
         return [
-            *write_all(place / self.name, self.extra_files(store, setting)),
+            *write_all(place / self.name, self.extra_files(results)),
             *write_all(folder / self.name, page),
         ]
 

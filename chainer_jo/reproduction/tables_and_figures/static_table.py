@@ -13,8 +13,7 @@ from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import trained_on
 from chainer_jo.reproduction.paper import tables
-from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
+from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv, grid
 from chainer_jo.text import counted
 
 #: The number of classes of CIFAR-10, and of the digits.
@@ -38,16 +37,16 @@ class StaticTable(TableOrFigure):
     def rows(self) -> Rows:
         return self.make_rows()
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """Preset and data set, and the grid."""
         rows = [[f"{x:g}" if isinstance(x, float) else str(x) for x in row] for row in self.rows]
-        return [f"Preset {setting.preset}, data {setting.data}.", grid(self.header, rows)]
+        return [f"Preset {results.preset}, data {results.data}.", grid(self.header, rows)]
 
-    def data(self, store: RunStore, setting: Setting) -> dict:
+    def data(self, results: Results) -> dict:
         """Header and rows as they are."""
-        return {**self.head(setting, True), "header": self.header, "rows": self.rows}
+        return {**self.head(results, True), "header": self.header, "rows": self.rows}
 
-    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
+    def extra_files(self, results: Results) -> dict[str, str]:
         """The rows as CSV."""
         return {".csv": as_csv([self.header, *self.rows])}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
-from chainer_jo.reproduction.tables_and_figures.output import Setting, TableOrFigure, as_csv, grid
+from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.trials import Trials
 
 
@@ -27,10 +27,11 @@ class Block:
     def cells(self) -> list[Cell]:
         return [cell for _, cells in self.rows for cell in cells if cell]
 
-    def paragraphs(self, store: RunStore, data: str) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """The title, if any, and the numbers of its cells, next to the paper's if the data set is
         the paper's."""
-        best, beside = {id(cell) for cell in self.best_cells(store)}, of_the_paper(data)
+        store, beside = results.store, of_the_paper(results.data)
+        best = {id(cell) for cell in self.best_cells(store)}
         rows = []
         for label, cells in self.rows:
             numbers = [c.markdown(store, id(c) in best, beside) if c else "" for c in cells]
@@ -78,14 +79,14 @@ class Table(TableOrFigure):
             len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
         )
 
-    def paragraphs(self, store: RunStore, setting: Setting) -> list[str]:
+    def paragraphs(self, results: Results) -> list[str]:
         """The setting of the numbers, and the blocks."""
-        notes = [self._setting_line(store, setting), *([self.note] if self.note else [])]
-        return notes + [p for block in self.blocks for p in block.paragraphs(store, setting.data)]
+        notes = [self._setting_line(results), *([self.note] if self.note else [])]
+        return notes + [p for block in self.blocks for p in block.paragraphs(results)]
 
-    def data(self, store: RunStore, setting: Setting) -> dict:
+    def data(self, results: Results) -> dict:
         """Every cell with its trials."""
-        every = [(cell, cell.trials(store)) for cell in self.cells]
+        every = [(cell, cell.trials(results.store)) for cell in self.cells]
         cells = [
             {
                 "row": cell.row,
@@ -99,36 +100,36 @@ class Table(TableOrFigure):
             }
             for cell, ended in every
         ]
-        return {**self.head(setting, all(ended.complete for _, ended in every)), "cells": cells}
+        return {**self.head(results, all(ended.complete for _, ended in every)), "cells": cells}
 
-    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str]:
+    def extra_files(self, results: Results) -> dict[str, str]:
         """One row of CSV per cell."""
-        return {".csv": as_csv(self._rows(store, setting))}
+        return {".csv": as_csv(self._rows(results))}
 
-    def _rows(self, store: RunStore, setting: Setting) -> Iterator[list]:
+    def _rows(self, results: Results) -> Iterator[list]:
         names = list(dict.fromkeys(key for cell in self.cells for key in cell.keys))
         yield ["preset", "data", *names, "paper", "mean", "std", "trials", "planned"]
         for cell in self.cells:
-            ended = cell.trials(store)
+            ended = cell.trials(results.store)
             keys = (cell.keys.get(name, "") for name in names)
             means = cell.paper, ended.mean_or_none, ended.std
             counts = len(ended.finished), ended.planned
-            yield [setting.preset, setting.data, *keys, *means, *counts]
+            yield [results.preset, results.data, *keys, *means, *counts]
 
-    def _setting_line(self, store: RunStore, setting: Setting) -> str:
+    def _setting_line(self, results: Results) -> str:
         """The note below the caption: preset, data, trials and signs."""
         cells = [cell for cell in self.cells if cell.experiments]
-        computed = [cell.trials(store) for cell in cells]
+        computed = [cell.trials(results.store) for cell in cells]
         clauses = [_over_trials(computed)]
-        unfinished = any("…" in cell.markdown(store) for cell in cells)
+        unfinished = any("…" in cell.markdown(results.store) for cell in cells)
         if unfinished and any(ended.done for ended in computed):
             clauses.append("…: not run yet")
-        if of_the_paper(setting.data) and any(cell.paper is not None for cell in self.cells):
+        if of_the_paper(results.data) and any(cell.paper is not None for cell in self.cells):
             clauses.append("[the paper's number]")
-        best = next((block.best for block in self.blocks if block.best_cells(store)), "")
+        best = next((block.best for block in self.blocks if block.best_cells(results.store)), "")
         if best:
             clauses.append(f"bold: highest of the {best}")
-        return f"{setting}; {', '.join(clauses)}."
+        return f"{results}; {', '.join(clauses)}."
 
 
 def _in_common(label: str, cells: list[Cell], store: RunStore) -> list[list[str]]:
