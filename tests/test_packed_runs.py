@@ -303,7 +303,7 @@ def test_a_result_without_a_digest_of_its_log_is_refused(packed):
     path = store.folder(SECOND) / "result.json"
     result = {k: v for k, v in json.loads(path.read_text()).items() if k[-6:] != "sha256"}
     files.write_json(path, with_digest(result))
-    with pytest.raises(UserError, match="log.json: damaged .no checksum, as of an older version"):
+    with pytest.raises(UserError, match="log.json: damaged .no checksum"):
         read_all(store)
 
 

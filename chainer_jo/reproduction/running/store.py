@@ -326,7 +326,7 @@ def _check_digest(value: Any, digest: str | None, path: Path) -> None:
     """Raises ValueError unless a value, read from a file, has this digest. The same value of an
     unchanged file is checked once: tables and figures read it many times."""
     if not (digest and isinstance(digest, str)):
-        raise ValueError("no checksum, as of an older version")
+        raise ValueError("no checksum")
     found = path, path.exists() and path.stat().st_mtime_ns, digest
     if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
