@@ -130,13 +130,14 @@ def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
 
 
 def table(claims: Sequence[dict]) -> str:
-    """A row for the comparisons of a claim that differ in their setting, a line each."""
+    """A row for the comparisons of a claim that differ in their setting, an unbroken line each."""
     rows = []
     for claim in claims:
         first = f"{claim['statement']} ({claim['place']}) **{in_words(claim)}**"
         for compared, same in groupby(claim["comparisons"], lambda each: each["compared"]):
             columns = zip(*map(_cells, same), strict=True)
-            rows.append([first, compared, *("<br>".join(c) if any(c) else "" for c in columns)])
+            lines = ("<br>".join(c).replace(" ", "\xa0") if any(c) else "" for c in columns)
+            rows.append([first, compared, *lines])
             first = ""
     return "\n".join(f"| {' | '.join(row)} |" for row in (HEADERS, ["---"] * len(HEADERS), *rows))
 
