@@ -1,8 +1,9 @@
 """Patches for Chainer 7.8.1, the last release, on NumPy 2, Python 3.12+, setuptools 82 and CuPy 14.
 
-The package's ``__init__`` imports this module before anything imports chainer; so do those of its
-parts, as a folder chainer_jo beside a script hides the package's. Each function mends one thing
-where it is broken. Chainer itself is imported when it is first needed: it takes a second.
+The package's ``__init__`` imports this module before anything imports chainer; its parts'
+``__init__`` do, too, as a folder chainer_jo beside a script hides the package's. Each function
+mends one thing where it is broken. Chainer itself is imported when it is first needed: it takes a
+second.
 """
 
 import ctypes

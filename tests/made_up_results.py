@@ -40,7 +40,7 @@ class MadeUp:
 
     Trials are apart by `scatter` times a factor from 1 to 2 that every number, and every value of a
     shape, has for itself, so that differences scatter as well. Trials of which `has_run(keys,
-    trial)` is false are missing, those of `diverged` have diverged.
+    trial)` is false are missing, the trials of `diverged` have diverged.
     """
 
     def __init__(self, change=None, trials=3, scatter=0.01, scale=1.0, has_run=None, diverged=()):

@@ -73,8 +73,8 @@ def _results(found: Sequence[Reference]) -> list[str]:
         "",
         *asymmetric.split("\n"),
         "",
-        "Label accuracy is that of the first step's labels. A baseline's, as in Table 2, is that "
-        "of its predictions, which profit from memorised labels ([unlike "
+        "Label accuracy counts the first step's labels, for a baseline (Table 2) its predictions, "
+        "which profit from memorised labels ([unlike "
         "things](../docs/baselines.md#forward-correction-table-2-row-2-patrini-et-al-2017)).",
         "",
         "The gain in test accuracy of the joint method's last epoch, over noise rates:",

@@ -6,6 +6,7 @@ A change gives other labels, and so changes every number; another source is an e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ class LabelFiles:
         return "pixels" if data_name == DIGITS else None
 
 
-class LabelSource:
+class LabelSource(ABC):
     """A source of noisy labels for clean data, by its name in `SOURCES`.
 
     Attributes
@@ -102,13 +103,14 @@ class LabelSource:
 
     def check(self, data: LabelledData, given: LabelFiles) -> None:
         """Raises UserError for files that do not fit the data, before any run needs them."""
+        return None
 
+    @abstractmethod
     def labels(
         self, data: LabelledData, rows: np.ndarray, noise: Noise, seed: int, given: LabelFiles
     ) -> np.ndarray:
         """Noisy labels (m,) int32 of the training images ``rows`` (m,) of clean ``data``, whole, in
         a run with this description and seed."""
-        raise NotImplementedError
 
     def transition(self, noise: Noise, train: Labelled, classes: Sequence[str]) -> np.ndarray:
         """True T (c, c) float64, T_ij = p(noisy j | true i), for Forward and CNN-CRF: by default

@@ -94,7 +94,7 @@ class Workers(Executor):
 
 @dataclass(frozen=True)
 class Fit:
-    """What every worker has to have: the code (`provenance.code`), data and precision of the
+    """Requirements of every worker: the code (`provenance.code`), data and precision of the
     script, and its results folder with the script's lock on the file ``probe``."""
 
     work: Work

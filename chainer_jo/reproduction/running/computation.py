@@ -1,4 +1,4 @@
-"""How runs are computed."""
+"""Means of computation: device, engine, files and deadline of runs."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ POLL = 2.0
 
 @dataclass(frozen=True)
 class Work:
-    """What all runs of a script share; called with a run, it computes it in this process: see
-    `worker.execute`.
+    """The common part of a script's runs; called with a run, it computes the run in this process:
+    see `worker.execute`.
 
     Parameters
     ----------
