@@ -33,7 +33,7 @@ from chainer_jo.relabel.by_features import Axes, ByFeatures
 from chainer_jo.relabel.read import image_features, label_table
 from chainer_jo.relabel.read.labelled_images import read_sets
 
-PIXELS, BUILTIN, AUTOMATIC = FEATURES = "pixels", "builtin", "auto"
+PIXELS, BUILTIN, _ = FEATURES = "pixels", "builtin", "auto"
 
 
 def corrector(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> ByFeatures:

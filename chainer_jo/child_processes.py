@@ -55,6 +55,8 @@ class Processes(ProcessPoolExecutor):
         if kind:
             for process in set(multiprocessing.active_children()) - set(self._others):
                 process.kill()
+            # Ends the wait for a result that is half sent.
+            self._result_queue._writer.close()  # type: ignore[attr-defined]
         self.shutdown(cancel_futures=True)
 
 

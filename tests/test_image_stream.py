@@ -158,6 +158,25 @@ if __name__ == "__main__":
 """
 
 
+LARGE = """
+import contextlib, itertools
+from chainer_jo.child_processes import in_order
+
+if __name__ == "__main__":
+    for taken in (1, 5, 9, 13):
+        results = in_order(bytes, itertools.repeat(5_000_000, 100), 2, 4)
+        for _ in range(taken):
+            next(results)
+        with contextlib.suppress(KeyboardInterrupt):
+            results.throw(KeyboardInterrupt)
+"""
+
+
+def test_an_interrupt_waits_for_no_half_sent_result(tmp_path):
+    (tmp_path / "script.py").write_text(LARGE)
+    finish(start([tmp_path / "script.py"], cwd=tmp_path), 0, timeout=60)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("kind", ["stream", "in order"])
 def test_child_processes_end_with_their_parent(paths, tmp_path, kind, how):

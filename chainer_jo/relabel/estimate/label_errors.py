@@ -203,8 +203,10 @@ def find_label_errors(
 
 def best_threshold(wrong: np.ndarray) -> float:
     """Threshold on the probabilities (n,) of being wrong that gives the highest expected F1; 1 if
-    no label can be wrong. The expected F1 of k labels that are called wrong is about twice the sum
-    of their probabilities over k plus the sum of all."""
+    less than half a label is expected to be wrong. The expected F1 of k labels that are called
+    wrong is about twice the sum of their probabilities over k plus the sum of all."""
     ordered = np.sort(wrong)[::-1]
+    if ordered.sum() < 0.5:
+        return 1.0
     f1 = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + ordered.sum())
-    return float(ordered[f1.argmax()]) or 1.0
+    return float(ordered[f1.argmax()])

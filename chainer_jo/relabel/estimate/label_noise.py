@@ -82,7 +82,8 @@ def explanations(probabilities: np.ndarray, given: np.ndarray) -> list[tuple]:
     """Two pairs of p(true | x), (n, c), and T (c, c), float64, from a network's probabilities s.
 
     1. softmax(W log s + b) corrects a network that confuses classes. W, b and T have the largest
-       likelihood of given labels, less RIDGE / 2 |(W - a I, b)|^2 for the best a; then `own_rates`.
+       likelihood of given labels, less RIDGE / 2 |(W - a I, b / 13.8)|^2 for the best a; then
+       `own_rates`.
     2. A network that is right has s to the power of 1, or the nearest from a to SURER a. T, halfway
        between `own_rates` and even errors, has all errors.
 
@@ -96,7 +97,7 @@ def explanations(probabilities: np.ndarray, given: np.ndarray) -> list[tuple]:
         given = np.sort(given, axis=1)
         given = given[:, (given != UNKNOWN).any(axis=0)]
     n, c = probabilities.shape
-    # A last column of zeros makes a constant, whose weights are b.
+    # A last column of log LEAST_PROBABILITY, -13.8, makes a constant, whose weights are -b / 13.8.
     log_s = np.log(np.maximum(np.insert(probabilities, c, 0, axis=1), LEAST_PROBABILITY))
     rows = np.random.default_rng(0).permutation(n)[:MAX_IMAGES]
     x, labels, same, prior = log_s[rows], given[rows], np.eye(c + 1, c), None

@@ -70,7 +70,7 @@ def word_of(words: Iterable[str]) -> str:
     found = Counter(words)
     if found[CONTRADICTS]:
         return MIXED if found[AGREES] else CONTRADICTED
-    return next((word for word in (AGREES, NOT_RUN) if found[word] == found.total()), UNCLEAR)
+    return next((word for word in (NOT_RUN, AGREES) if found[word] == found.total()), UNCLEAR)
 
 
 class Results(Protocol):

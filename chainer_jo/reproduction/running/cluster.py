@@ -39,8 +39,6 @@ def workers_of(address: str, work: Work, precision: str) -> Iterator[Workers]:
     probe = work.store.root / f"lock-{uuid.uuid4()}"
     probe.parent.mkdir(parents=True, exist_ok=True)
     with _connect(address) as client, locked(probe):
-        data = worker.loaded_by(work.load_data)
-        fit = Fit(work, provenance.code(), data.fingerprint(), precision, probe)
 
         def workers() -> list[str]:
             if client.status != "running":
@@ -49,11 +47,14 @@ def workers_of(address: str, work: Work, precision: str) -> Iterator[Workers]:
             return [name for name, each in known if needed.keys() <= each["resources"].keys()]
 
         try:
+            data = worker.loaded_by(work.load_data)
+            fit = Fit(work, provenance.code(), data.fingerprint(), precision, probe)
             answers = client.run(fit.check, workers=workers(), on_error="return")
             for name, answer in answers.items():
                 if isinstance(answer, UserError):
                     raise answer
-                if isinstance(answer, ImportError | AttributeError):  # other errors: it is lost
+                # After other errors the worker is lost.
+                if isinstance(answer, ImportError | AttributeError | TypeError):
                     raise UserError(f"worker {name}: {one_line(answer)}, expected {fit.code}")
             if not answers:
                 logging.getLogger(__name__).warning("--cluster %s: no workers yet", address)
