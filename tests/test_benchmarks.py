@@ -139,7 +139,7 @@ def test_scores_of_a_method_are_those_of_its_verdict():
 
 
 def test_costs_of_many_rows(tmp_path, capsys):
-    """Rows beyond those of the file are made of three rows of one class."""
+    """Rows beyond the file's rows are made of three rows of one class."""
     known = np.repeat(np.eye(10, 12), 5000, axis=0) + np.arange(50_000)[:, None] % 7 / 100
     np.savez(file := tmp_path / "f.npz", features=known.astype(np.float16))
     features, true = label_errors_scale.rows(str(file), 50_400)

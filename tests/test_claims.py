@@ -49,7 +49,7 @@ CONTRADICTED_BY = {
 
 
 def reversed_(kind, keys, number):
-    """What was larger is smaller, a hundred times as far."""
+    """The larger number becomes the smaller one, a hundred times as far."""
     return tuple(-100 * n for n in number) if isinstance(number, tuple) else -100 * number
 
 

@@ -1,4 +1,4 @@
-"""What a command finds around it: full disks, permissions, devices."""
+"""The environment of a command: full disks, permissions, devices."""
 
 import contextlib
 import os

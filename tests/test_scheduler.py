@@ -194,7 +194,7 @@ def test_runs_take_together_what_they_take_but_not_less_than_one_after_its_first
 
 
 class Instant(Executor):
-    """An executor whose runs end as they begin, but for those that give a future."""
+    """Executor whose runs end as they begin, except for runs that give a future."""
 
     def __init__(self, run=lambda experiment: ("finished", {})):
         self.run, self.handed_out = run, []

@@ -130,7 +130,7 @@ def _numbers(run: dict) -> dict:
 
 
 def _joined(packed: dict, new: dict) -> dict:
-    """Both JSON objects, new values first; the plans of each GPU are joined, so that those of runs
+    """Both JSON objects, new values first; the plans of each GPU are joined, so that plans of runs
     packed before stay."""
     shared = (key for key in packed.keys() & new if isinstance(new[key], dict))
     return {**packed, **new, **{key: {**packed[key], **new[key]} for key in shared}}

@@ -26,7 +26,7 @@ NO_CELL = Cell({}, {}, (), cells.noisy_labels_right)
 class OutputResults:
     """The runs of some tables and figures as `claims.claim.Results`, which lists kinds and keys.
     Tables and figures that are not among the outputs count as not run. ``printed``: the numbers
-    that the paper prints, in place of those of the runs; it prints no curves."""
+    that the paper prints, not the runs' numbers; the paper prints no curves."""
 
     study: Study
     outputs: Sequence[TableOrFigure]
