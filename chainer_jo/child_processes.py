@@ -35,7 +35,6 @@ class Processes(ProcessPoolExecutor):
         initialise: Callable[..., None] | None = None,
         *arguments: Any,
     ) -> None:
-        self._others = multiprocessing.active_children()
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         self._variables = dict.fromkeys(names, str(threads)) if threads else {}
         context = multiprocessing.get_context("spawn")  # a fork would inherit CUDA and threads
@@ -53,7 +52,7 @@ class Processes(ProcessPoolExecutor):
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind:
-            for process in set(multiprocessing.active_children()) - set(self._others):
+            for process in list((self._processes or {}).values()):
                 process.kill()
             # Ends the wait for a result that is half sent.
             self._result_queue._writer.close()  # type: ignore[attr-defined]

@@ -69,6 +69,14 @@ def cache(monkeypatch, tmp_path):
     return tmp_path / "cache" / "chainer_jo"
 
 
+@pytest.fixture
+def folders(tmp_path):
+    """Images in class folders."""
+    from class_folders import pets
+
+    return pets(tmp_path / "my pets")
+
+
 @pytest.fixture(params=["subnormals", "flushed"])
 def arithmetic(request):
     """With subnormal numbers as NumPy has them, and with zeros instead, as CuPy's kernels have."""

@@ -2,8 +2,6 @@
 
 import os
 
-import numpy as np
-
 
 class Evil:
     """Makes a folder when it is unpickled."""
@@ -13,12 +11,3 @@ class Evil:
 
     def __reduce__(self):
         return os.mkdir, (self.mark,)
-
-
-def poison_npz(path, name, mark):
-    """Puts an object into an .npz, in the place of one of its arrays, that makes the folder
-    ``mark`` when it is unpickled."""
-    with np.load(path, allow_pickle=True) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    assert name in arrays
-    np.savez(path, **{**arrays, name: np.array(Evil(mark), object)})

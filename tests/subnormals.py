@@ -11,6 +11,8 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 #: Machine -> place of the register in glibc's `fenv_t`, in words, and the bits to set: FTZ and DAZ
 #: in MXCSR, FZ in FPCR.
 _MACHINES = {"x86_64": (7, 1 << 15 | 1 << 6), "aarch64": (0, 1 << 24)}
@@ -27,6 +29,8 @@ def flushed() -> Iterator[None]:
     environment[word] |= bits
     libm.fesetenv(environment)
     try:
+        assert np.float32(3e-39) * np.float32(1) == 0, "as operands"
+        assert np.finfo(np.float32).smallest_normal * np.float32(0.5) == 0, "as results"
         yield
     finally:
         environment[word] = before

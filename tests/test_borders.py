@@ -84,24 +84,6 @@ def test_every_module_is_in_a_part_and_helpers_import_no_part():
         assert {each.partition(".")[0] for each in imported(MODULES[name].read_text())} <= HELPERS
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from chainer_jo.reproduction.running import store\n",
-        "def f():\n    from chainer_jo.reproduction.running import store\n",
-        "if TYPE_CHECKING:\n    import chainer_jo.reproduction.running.store\n",
-    ],
-    ids=["at the top", "within a function", "for types only"],
-)
-def test_an_import_from_above_is_noticed(source):
-    assert crossings("method", source)
-    assert crossings("relabel", source)
-    assert crossings("relabel.estimate", source.replace("reproduction.running", "relabel.read"))
-    assert not crossings("relabel.write", source.replace("reproduction.running", "relabel.read"))
-    assert crossings("reproduction.claims", source)
-    assert not crossings("reproduction.tables_and_figures", source)
-
-
 def circle(graph: dict[str, set[str]]) -> list[str]:
     """Modules that import each other in a circle; empty if there is no circle."""
     try:

@@ -11,7 +11,7 @@ from clothing1m_like import make_clothing1m_like
 from here import Here
 from processes import ROOT, environment, run
 from script_runs import script
-from tiny import record
+from tiny import record, results
 
 from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
@@ -25,14 +25,9 @@ from chainer_jo.reproduction.experiments.clothing1m_presets import (
 from chainer_jo.reproduction.experiments.presets import REAL, Network, Study, pretrained
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
-from chainer_jo.reproduction.tables_and_figures.output import Results
 
 NAMES = list(clothing1m.CLASS_NAMES)
 TABLE3 = ROOT / "reproduce" / "table3.py"
-
-
-def results(store):
-    return Results(store, "digits", "tiny", "fp32")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import script_runs
 from processes import HERE, environment, wait_until
 from script_runs import SMALL, table1
 from test_continuing import EXPERIMENTS, outcome
-from tiny import STUDY
+from test_scheduler import BASELINE, LONG
 
 from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
@@ -29,8 +29,6 @@ distributed = pytest.importorskip("distributed")
 
 from chainer_jo.reproduction.running import cluster  # noqa: E402
 
-BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
-LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))
 COMPUTATION = Computation(snapshot_seconds=0)
 
 

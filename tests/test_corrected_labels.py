@@ -6,21 +6,16 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from tiny import STUDY
+from tiny import STUDY, results
 
 from chainer_jo import files
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import first_step_images
-from chainer_jo.reproduction.tables_and_figures.output import Results
 
 HALVED = replace(STUDY, preset=replace(STUDY.preset, shrink=2))
 build = importlib.import_module("corrected_labels").figure
-
-
-def results(store):
-    return Results(store, "tiny", "digits", "fp32")
 
 
 def ended(study, root, correct):

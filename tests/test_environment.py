@@ -37,7 +37,6 @@ def by_features(data, out):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 def test_a_full_disk_of_the_output_is_one_line_and_of_a_log_ends_no_work(data, cached, tmp_path):
     (line,) = under(
         ["env", "-u", "PYTHONUNBUFFERED", *RELABEL, "-h"], ">/dev/full", 2

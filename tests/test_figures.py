@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny import STUDY
+from tiny import STUDY, results
 
 from chainer_jo import files
 from chainer_jo.reproduction.experiments.presets import HALF, PAPER, Study
@@ -16,13 +16,8 @@ from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.curves import Curve, events_of
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.first_step_images import Captioned, draw_images
-from chainer_jo.reproduction.tables_and_figures.output import Results
 
 STUDY = replace(STUDY, trials=2, features="pixels")
-
-
-def results(store, data="digits"):
-    return Results(store, "tiny", data, "fp32")
 
 
 def figure_of(number, study=STUDY):

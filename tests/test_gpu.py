@@ -29,6 +29,7 @@ from chainer_jo.method.objectives import JointObjective
 from chainer_jo.reproduction.paper import tables
 from chainer_jo.reproduction.running.run import Computation, Run
 from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.running.worker import warm_up
 
 pytestmark = ON_GPU
 
@@ -129,5 +130,6 @@ def test_a_refused_capture_is_not_timed_as_a_graph(monkeypatch):
 
 
 def test_backends_choose_cudnn_here():
+    warm_up(Computation("cuda:0"), "mixed")
     chosen = choose_backend("cuda", "mixed")
     assert (chosen.name, chosen.precision) == ("cudnn", "mixed")

@@ -20,7 +20,7 @@ from chainer_jo.relabel.estimate.label_errors import (
     best_threshold,
     find_label_errors,
 )
-from chainer_jo.relabel.estimate.posterior_labels import PosteriorLabels, prior_of
+from chainer_jo.relabel.estimate.posterior_labels import prior_of
 from chainer_jo.relabel.estimate.training import Recipe
 
 C = 4
@@ -363,14 +363,3 @@ def test_folds_divide_every_class():
         folds(given[:4], 3, 0)
     with pytest.raises(UserError, match="expected two or more of some class"):
         folds(np.arange(20), 3, 0)
-
-
-def test_labels_are_the_posterior_of_the_mean():
-    labels, rng = PosteriorLabels(np.arange(30) % C, C, average=3), np.random.default_rng(0)
-    for _ in range(5):
-        labels.write(np.arange(30), rng.dirichlet(np.ones(C), 30).astype(np.float32))
-        labels.end_epoch()
-        labels.update()
-    expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.transition)
-    np.testing.assert_array_equal(labels.soft_labels, expected)
-    assert labels.soft_labels.dtype == np.float32

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from class_folders import pets, refuse, save
+from class_folders import refuse, save
 from PIL import Image
 from processes import names_in_utf8
 
@@ -17,11 +17,6 @@ from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.read.labelled_images import labels_of, read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
-
-
-@pytest.fixture
-def folders(tmp_path):
-    return pets(tmp_path / "my pets")
 
 
 @pytest.fixture

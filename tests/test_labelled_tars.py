@@ -5,18 +5,13 @@ import shutil
 import tarfile
 
 import pytest
-from class_folders import pets, save
+from class_folders import save
 
 from chainer_jo.data import source
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read.labelled_images import read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
-
-
-@pytest.fixture
-def folders(tmp_path):
-    return pets(tmp_path / "my pets")
 
 
 def packed(folder, path, *names, mode="w"):

@@ -60,16 +60,6 @@ def test_terms_are_those_of_the_paper(case):
     assert joint_loss(z, y, p, 1.2, 0.8).array == pytest.approx(expected, rel=1e-5)
 
 
-def test_one_hot_labels_give_the_cross_entropy(case):
-    logits, _, _ = case
-    classes = np.arange(N) % C
-    labels = np.eye(C, dtype=np.float32)[classes]
-    expected = -np.log(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
-    assert classification_loss(logits.astype(np.float32), labels).array == pytest.approx(
-        expected[np.arange(N), classes].mean(), rel=1e-5
-    )
-
-
 @pytest.mark.parametrize(
     "alpha, beta, has_labels",
     [(0.0, 0.0, True), (1.2, 0.0, False), (0.0, 0.8, False), (1.2, 0.8, True)],

@@ -50,6 +50,7 @@ def test_dry_run_of_an_id_says_why_a_run_is_to_do_or_done(computed, capsys, monk
     lines = why(*first_step(1))
     assert lines[1:3] == ["state: to do", "reason: no result"] and lines[4:] == nearest
     assert lines[3].startswith("nearest finished run: first-step-sn50-s0-")
+    assert why(*first_step(0), "--fresh")[1:3] == ["state: to do", "reason: --fresh repeats it"]
     monkeypatch.setattr("chainer_jo.reproduction.running.provenance.sources_digest", lambda: "x")
     assert why(*first_step(0))[2].startswith("reason: made by other code than this")
     for path in (*computed.rglob("second-*/result.json"), *computed.rglob("labels.npz")):

@@ -89,9 +89,7 @@ def test_conda_environment_has_the_ranges_of_pyproject():
     """And tools, on which no number depends, in any version: conda-forge may be behind PyPI."""
     conda = environment()
     assert conda["python"][1:] in Requirement(f"python{PROJECT['requires-python']}").specifier
-    extras = map(EXTRAS.get, ("cpu", "features", "weights", "cluster"))
-    computing = PROJECT["dependencies"] + sum(extras, [])
-    for wanted in map(Requirement, computing):
+    for wanted in map(Requirement, ALWAYS):
         if wanted.name != "onednn-cpu-gomp":
             assert SpecifierSet(conda[canonicalize_name(wanted.name)]) == wanted.specifier, wanted
     assert {conda[Requirement(tool).name] for tool in EXTRAS["test"]} == {""}

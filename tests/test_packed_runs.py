@@ -259,6 +259,8 @@ DAMAGES = [
     ("experiment.json", edited(lambda run: run.update(seed=1)), "damaged .another des" + AGAIN),
     (RESULT, edited(lambda result: result.update(seconds=2)), CHANGED + AGAIN),
     (RESULT, edited(lambda result: result | {"sha256": None}), "damaged .no checksum" + AGAIN),
+    (RESULT, edited(lambda result: result.update(id="x")), "damaged .result of x, not of" + AGAIN),
+    (RESULT, lambda _: b"{", "not readable as JSON"),
     (RESULT, lambda _: b"[]", "a list in JSON, expected a dict"),
     (LOG, edited(lambda log: log[0].update(test=0.3)), CHANGED + AGAIN),
     (LOG, edited(list.clear), CHANGED + AGAIN),

@@ -315,15 +315,6 @@ def test_a_classifier_for_scikit_learn(blobs):
     np.testing.assert_array_equal(model.predict(features), before)
 
 
-def test_the_lines_of_the_docs(tmp_path):
-    """As they stand there, in a process of their own."""
-    (lines,) = re.findall(r"## In Python\n.*?```python\n(.*?)```", DOCS.read_text("utf-8"), re.S)
-    assert len(lines.splitlines()) <= 12
-    lines += "assert (labels == true).mean() > 0.97\n"
-    done = processes.run([sys.executable, "-c", lines], cwd=tmp_path)
-    assert done.stdout.startswith("an estimated 20.")
-
-
 def test_only_what_is_asked_for_is_imported():
     code = "import sys, chainer_jo.relabel\nprint(*(m for m in sys.modules if 'jo.relabel' in m))"
     done = processes.run([sys.executable, "-c", code])

@@ -5,20 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from own_images import SHORT, files_below, make, one_line, read, relabel, run, write
+from own_images import SHORT, make, one_line, read, relabel, run, write
 from PIL import Image
 
 pytestmark = pytest.mark.usefixtures("own_set")
 ODD = "images/04, é.png"
-
-
-def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
-    """Least of all DATA, whose folder may be the one that is to be written to."""
-    root = make(tmp_path / "set")
-    before = files_below(root)
-    assert relabel(root, root, *SHORT) == 2
-    assert "has a labels.csv of its own, expected another folder" in one_line(capsys)
-    assert files_below(root) == before
 
 
 @pytest.mark.parametrize("apply, words", [

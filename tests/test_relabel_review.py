@@ -236,7 +236,7 @@ def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
     ("data.json", '{"my": "own"}'), ("data.json", "[1]"), ("data.json", "null"),
     ("data.json", '{"train": "photos/train.csv"}'), (MADE, '{"accuracy": 0.93}'),
     (MADE, "[1]"), (MADE, '{"flags": "mine", "labels": ["x"]}'), ("model.npz", "x"),
-    ("report.html", "x"),
+    ("report.html", "x"), ("labels.csv", "x"),
 ])  # fmt: skip
 def test_files_of_these_names_that_are_somebodys_own_stay(relabel, tmp_path, name, text):
     (tmp_path / "out").mkdir()

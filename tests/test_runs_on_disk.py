@@ -1,7 +1,6 @@
 """Runs on images on disk: bound to their data, ended when they diverge, continued bit for bit."""
 
 import os
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -190,23 +189,6 @@ def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
     split = SimpleNamespace(num_classes=3)
     with pytest.raises(UserError, match="weights.npz: original-.*, expected original-0123456789ab"):
         make_network(described, split, 1, None, str(tmp_path / "weights.npz"))
-
-
-def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
-    """The rate falls to a tenth and a hundredth of what it began with, not of what was loaded."""
-    sgd = replace(ON_DISK.optimization, epochs=4, drops=(1, 3))
-    experiment = replace(ON_DISK, optimization=sgd)
-    whole, sliced, pauses = RunStore(tmp_path / "whole"), RunStore(tmp_path / "sliced"), 0
-    Run(experiment, data, whole, COMPUTATION).finish()
-    while sliced.result(experiment) is None:
-        try:
-            Run(experiment, data, sliced, replace(COMPUTATION, deadline=time.monotonic())).finish()
-        except Paused:
-            pauses += 1
-    assert pauses >= 3
-    rates = [[entry["lr"] for entry in store.log(experiment)] for store in (whole, sliced)]
-    assert rates[0] == pytest.approx([0.02, 0.002, 0.002, 0.0002]) and rates[0] == rates[1]
-    np.testing.assert_array_equal(whole.soft_labels(experiment), sliced.soft_labels(experiment))
 
 
 def test_through_a_graph_as_by_calls(stand_in, data, tmp_path):  # noqa: F811

@@ -108,6 +108,9 @@ def test_processes_have_their_threads_and_this_one_keeps_its_own(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     with Processes(1, threads=3) as executor:
+        with pytest.raises(UserError), Processes(1) as other:
+            executor.submit(abs, 1), other.submit(abs, 1)
+            raise UserError("kills processes of its own executor")
         assert executor.submit(threads_of_this_process).result() == "3"
     assert threads_of_this_process() == "5" and "MKL_NUM_THREADS" not in os.environ
 

@@ -22,8 +22,7 @@ def feed(labels, probabilities):
     order = np.random.default_rng(9).permutation(N)
     for part in (order[:17], order[17:]):
         labels.write(part, probabilities[part])
-    if labels.rule:
-        labels.end_epoch()
+    labels.end_epoch()
 
 
 NOISY = np.arange(N) % C

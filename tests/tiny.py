@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import DIGITS, Study
+from chainer_jo.reproduction.tables_and_figures.output import Results
 
 TINY = replace(
     DIGITS,
@@ -26,3 +27,7 @@ def record(store, run, state="finished", **result):
     result = {"id": run.id, "state": state, **result}
     store.save_result(run, result)
     return result
+
+
+def results(store, data="digits"):
+    return Results(store, "tiny", data, "fp32")

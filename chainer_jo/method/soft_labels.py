@@ -83,7 +83,7 @@ class SoftLabels:
         """Adds s of the epoch to the history."""
         if self._mean is not None:
             self._mean += (self.probabilities - self._mean) / np.float32(self.epochs_seen + 1)
-        else:
+        elif self._ring is not None:
             self._ring[self.epochs_seen % len(self._ring)] = self.probabilities
         self.epochs_seen += 1
 

@@ -104,7 +104,7 @@ def first_step(
             predicted.append(predict(model, inputs))
         on_epoch()
 
-    # After `LabelUpdate`, which has the same priority.
+    # After `LabelUpdate`, whose priority is higher.
     trainer.extend(update_prior, trigger=(1, "epoch"), priority=training.PRIORITY_EDITOR)
     trainer.extend(predict_unseen, trigger=(1, "epoch"))
     _run(trainer)

@@ -62,6 +62,8 @@ def why_lines(
     reason = "no result"
     if run in left and store.lost_labels(run):
         reason = "its labels are gone, and a second step needs them"
+    elif result and run in left:
+        reason = "--fresh repeats it"
     elif result:
         other = provenance.other_code([result]).partition("were ")[2]
         reason = other or "it has a result, made by this code"

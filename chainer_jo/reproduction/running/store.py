@@ -172,7 +172,7 @@ class RunStore:
         folder = self.folder(experiment)
         result = {**result, "log_sha256": files.json_digest(_log(folder))}
         if result.get("state") == "finished" and (folder / WEIGHTS).exists():
-            result["weights_sha256"] = _digest_of(folder / WEIGHTS)
+            result["weights_sha256"] = files.digest(folder / WEIGHTS, 64)
         digest = files.json_digest(_without_digest(result))
         files.write_json(folder / "result.json", {**result, "sha256": digest})
 
@@ -335,10 +335,6 @@ def _check_digest(value: Any, digest: str | None, path: Path) -> None:
 
 def _without_digest(result: dict) -> dict:
     return {key: value for key, value in result.items() if key != "sha256"}
-
-
-def _digest_of(path: Path) -> str:
-    return hashlib.sha256(files.content(path)).hexdigest()
 
 
 def _digest(labels: np.ndarray) -> str:

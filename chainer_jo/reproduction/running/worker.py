@@ -34,8 +34,8 @@ def loaded_by(load_data: bytes) -> LabelledData:
 
 def warm_up(computation: Computation, precision: str) -> None:
     """Loads the libraries of a GPU, and compiles the kernels of every run."""
-    device_of(computation.device).use()
-    choose_backend(computation.device, precision, computation.engine)
+    (device := device_of(computation.device)).use()
+    choose_backend(device, precision, computation.engine)
     for source in (kernels.SOURCE, cudnn_kernels.SOURCE):
         cuda_source.module(source).compile()
 
