@@ -5,8 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from committed import Reference
-from first_page import before_the_first_update, labels_of_people
+from first_page import labels_of_people, labels_predicted
 from processes import ROOT
 
 from chainer_jo.reproduction.running.store import read_packed
@@ -26,24 +25,22 @@ def test_the_time_of_the_table_at_the_top():
     assert len(noisy) == 3 and f"| {sum(noisy) / 60:.0f} minutes on an H100 |" in README
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_bounds_on_the_labels_predicted_before_the_first_update(seed, monkeypatch):
+@pytest.mark.parametrize("memorised", [0, 0.2, 0.6])
+def test_bounds_on_the_labels_that_a_network_predicts(memorised):
     """As counted from drawn labels and predictions."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     true = rng.integers(0, 10, 5000)
     noisy = np.where(rng.random(5000) < 0.5, (true + rng.integers(1, 10, 5000)) % 10, true)
     predicted = np.where(rng.random(5000) < 0.9, true, rng.integers(0, 10, 5000))
+    predicted = np.where(rng.random(5000) < memorised, noisy, predicted)
     shares = {"noisy": (predicted == noisy).mean(), "true": (predicted == true).mean()}
-    run = {
-        "experiment": {"relabelling": {"start": 1}},
-        "result": {"noisy_labels_right": (noisy == true).mean()},
-        "log": [{f"accuracy/{name}": share for name, share in shares.items()}],
-    }
-    monkeypatch.setattr("first_page.read_packed", lambda root: {"first-step": run})
-    clean, corrupted = before_the_first_update(Reference("paper", AT_SCALE, AT_SCALE))
+    log = [{f"accuracy/{name}": share for name, share in shares.items()}]
     is_clean = noisy == true
+    run = {"result": {"noisy_labels_right": is_clean.mean()}, "log": log}
+    clean, least, most = labels_predicted(run, -1)
     assert clean <= 100 * (predicted == noisy)[is_clean].mean() <= clean + 8
-    assert corrupted - 8 <= 100 * (predicted == noisy)[~is_clean].mean() <= corrupted
+    assert least <= 100 * (predicted == noisy)[~is_clean].mean() <= most <= least + 15
+    assert (least > 0) == (memorised > 0.1)
 
 
 def test_labels_of_people_are_beside_the_best_filter():

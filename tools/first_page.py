@@ -36,38 +36,40 @@ def result(found: Sequence[Reference]) -> str:
 
 
 def learning_rate(found: Sequence[Reference]) -> str:
-    """Both facts about memorisation at a high learning rate, at the paper's scale."""
+    """Memorisation at a high learning rate, at the paper's scale."""
     at_scale = [r for r in found if r.preset == FULL_SCALE]
     (r,) = (r for r in at_scale if 2 in r.outputs("figure"))
-    ends = {}
-    for curve in r.outputs("figure")[2]["curves"]:
-        log = read_packed(r.results)[curve["runs"][0]]["log"]
-        ends[curve["label"]] = [100 * log[i]["accuracy/noisy"] for i in (9, -1)]
-    (begin, high), (_, low) = ends["lr=0.2"], ends["lr=0.02"]
-    clean, corrupted = before_the_first_update(at_scale[0])
+    runs = read_packed(r.results)
+    ends = {
+        curve["label"]: labels_predicted(runs[curve["runs"][0]], -1)
+        for curve in r.outputs("figure")[2]["curves"]
+    }
+    (first_step,) = (
+        run
+        for run in read_packed(at_scale[0].results).values()
+        if run["experiment"].get("relabelling")
+    )
+    start = first_step["experiment"]["relabelling"]["start"]
+    clean, _, corrupted = labels_predicted(first_step, start - 1)
     return (
-        "**A high learning rate delays memorisation.** In Figure 2 at the paper's scale (JPEG, one "
-        f"seed) a network at a rate of 0.2 predicts {begin:.0f} % of the noisy labels in epoch 10 "
-        f"and {high:.0f} % in epoch 120, versus {low:.0f} % at 0.02. Where the method updates "
-        "labels, little is memorised: in the epoch before the first update (official images, r = "
-        f"0.5) the network predicts at least {clean} % of the clean labels and at most {corrupted} "
-        "% of the corrupted ones."
+        "**At a high learning rate few corrupted labels are memorised.** In Figure 2 at the paper's"
+        " scale (JPEG, r = 0.5, one seed) a network at a rate of 0.2 predicts at most "
+        f"{ends['lr=0.2'][2]} % of the corrupted labels in epoch 120, versus at least "
+        f"{ends['lr=0.02'][1]} % at 0.02. In the epoch before the first label update (official "
+        f"images, r = 0.5) the network predicts at least {clean} % of the clean labels and at most "
+        f"{corrupted} % of the corrupted ones."
     )
 
 
-def before_the_first_update(r: Reference) -> tuple[int, int]:
-    """Bounds on the shares (percent) of the clean labels and of the corrupted ones that the first
-    step at r = 0.5 predicts in the epoch before the first update. The log has the shares of noisy
+def labels_predicted(run: dict, entry: int) -> tuple[int, int, int]:
+    """Bounds on the shares (percent) of labels that a network predicts in an epoch: the least of
+    the clean labels, the least and the most of the corrupted ones. The log has the shares of noisy
     and of true labels predicted; no corrupted label is predicted with its true one."""
-    (run,) = (
-        run for run in read_packed(r.results).values() if run["experiment"].get("relabelling")
-    )
-    right = run["result"]["noisy_labels_right"]
-    log = run["log"][run["experiment"]["relabelling"]["start"] - 1]
+    right, log = run["result"]["noisy_labels_right"], run["log"][entry]
     noisy, true = log["accuracy/noisy"], log["accuracy/true"]
-    clean = (noisy + true - (1 - right)) / (2 * right)
-    corrupted = (noisy - right * clean) / (1 - right)
-    return math.floor(100 * clean), math.ceil(100 * corrupted)
+    clean = (noisy + true - (1 - right)) / 2
+    least, most = ((noisy - share) / (1 - right) for share in (min(right, true), clean))
+    return math.floor(100 * clean / right), math.floor(100 * max(least, 0)), math.ceil(100 * most)
 
 
 def labels_of_people() -> str:

@@ -179,13 +179,15 @@ def totals(claims: Sequence[dict]) -> list[str]:
     counted = [claim for claim in claims if not claim["sized_for"]]
     words = Counter(each["word"] for claim in counted for each in claim["comparisons"])
     decided = sum(words[word] for word in (rule.AGREES, rule.CONTRADICTS, rule.UNCLEAR))
-    more = f"; {len(claims) - len(counted)} more are effects for which we sized the preset"
+    rest = len(claims) - len(counted)
+    are = "is an effect" if rest == 1 else "are effects"
     of_claims = _counts(Counter(claim["word"] for claim in counted), rule.CLAIM_WORDS)
     return [
-        f"{len(counted)} claims: {of_claims}" + more * (len(counted) < len(claims)),
-        f"{words.total()} comparisons: {_counts(words, rule.COMPARISON_WORDS)}. Chance alone makes "
-        f"at most {decided} / 40 = {decided / 40:.1f} contradict, of {decided} with two trials or "
-        "more",
+        f"{len(counted)} claims: {of_claims}"
+        + f"; {rest} more {are} for which we sized the preset" * bool(rest),
+        f"{words.total()} comparisons: {_counts(words, rule.COMPARISON_WORDS)}. If every true "
+        f"difference were at its bound, chance would make {decided} / 40 = {decided / 40:.1f} of "
+        f"the {decided} with two trials or more contradict",
     ]
 
 
@@ -196,7 +198,7 @@ def _counts(counts: Counter, words: Sequence[str]) -> str:
 def _test_images(study: Study) -> str:
     """The error that the finite test set adds to every test accuracy."""
     images = study.preset.test_images
-    error = f"{196 * sqrt(0.95 * 0.05 / images):.1f} points (95 %)"
-    said = f"An accuracy of 95 % on {images:,} test images has an error of {error}"
+    high, low = (f"{196 * sqrt(p * (1 - p) / images):.1f} points" for p in (0.95, 0.7))
+    said = f"{images:,} test images add an error (95 %) of {high} to an accuracy of 95 %, of {low}"
     same = "Trials are seeds on the same images."
-    return f"{same} {said} that no interval covers." if study.of_the_preset else same
+    return f"{same} {said} to 70 %; no interval covers it." if study.of_the_preset else same
