@@ -59,7 +59,7 @@ def _parts(table: str, width: int) -> list[str]:
 
 def counted(number: int, thing: str) -> str:
     """A number of things: "1 run", "3 runs"."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def percent(share: float, digits: int = 1) -> str:

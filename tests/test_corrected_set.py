@@ -12,6 +12,7 @@ from PIL import Image
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.estimate.label_errors import LabelErrors
 from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.read.label_table import USUAL, TableForm
 from chainer_jo.relabel.read.labelled_images import read_sets
 from chainer_jo.relabel.write import corrected_set
 
@@ -125,22 +126,27 @@ def test_further_columns_tell_one_set_from_another(tmp_path):
     assert len(found) == 2
 
 
-def test_a_table_with_its_columns(source, tmp_path):
-    path = source / "labels.csv"
-    rows = [("worker", "label", "path"), ("x, y", "cat", "train/cat/1.png"),
+@pytest.mark.parametrize("name, header, form", [
+    ("labels.csv", ["path", "label"], USUAL),
+    ("labels.csv", ["Image", "class"], TableForm.of("image", "class", None)),
+    ("metadata.csv", ["file_name", "label"], USUAL),
+])  # fmt: skip
+def test_a_table_with_its_columns(name, header, form, source, tmp_path):
+    path = source / name
+    rows = [("worker", *header[::-1]), ("x, y", "cat", "train/cat/1.png"),
             ("", "dog", "test/dog/9.png")]  # fmt: skip
     with open(path, "w", newline="") as file:
         csv.writer(file).writerows(rows)
-    sets = read_sets(str(path))
+    sets = read_sets(str(path), form=form)
     corrected = labels(sets, **{"train/cat/1.png": "dog"})
     corrected_set.write(corrected, sets, tmp_path / "new", False)
-    with open(tmp_path / "new" / "labels.csv", newline="") as file:
+    with open(tmp_path / "new" / name, newline="") as file:
         assert list(csv.reader(file)) == [
-            ["path", "label", "worker"],
+            [*header, "worker"],
             ["train/cat/1.png", "dog", "x, y"],
             ["test/dog/9.png", "dog", ""],
         ]
-    assert below(tmp_path / "new") == ["labels.csv", "test/dog/9.png", "train/cat/1.png"]
+    assert below(tmp_path / "new") == [name, "test/dog/9.png", "train/cat/1.png"]
 
 
 @pytest.mark.parametrize("copy", [False, True])

@@ -283,7 +283,9 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
     assert features.shape == (60, 2048 if network == "resnet50" else 1280)
     assert run("features", data / "labels.csv", *words) == 2
     assert "expected a new file" in one_line(capsys)
-    assert run("features", data / "labels.csv", "--out", tmp_path / "f.npy") == 2
+    assert run("features", data / "images", "--out", tmp_path / "more.npz", *words[2:]) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "more.npz")["features"], features)
+    assert run("features", data / "labels.csv", "--out", tmp_path / "f.csv") == 2
     assert "whose name ends in .npz" in one_line(capsys)
 
 

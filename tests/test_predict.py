@@ -18,7 +18,7 @@ def test_predict_from_features(by_features, own_set, tmp_path, capsys):
     assert np.mean([row["label"] == true[row["path"]] for row in rows]) > 0.9
     assert run("predict", by_features, own_set / "images") == 2
     assert "expected --features FILE.npz" in capsys.readouterr().err
-    assert run("predict", by_features, "one.png", "--features", own_set / "features.npz") == 2
+    assert run("predict", by_features, "--features", own_set / "features.npz", "one.png") == 2
     assert "IMAGE 'one.png': expected none with --features" in one_line(capsys)
     np.savez(tmp_path / "short.npz", features=np.ones((1, 2)), paths=np.array(["a.png"]))
     assert run("predict", by_features, "--features", tmp_path / "short.npz") == 2

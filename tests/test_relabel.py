@@ -91,6 +91,9 @@ def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, 
     words = (*own_images.by_features(own_set), f"--{use}", other / "labels.csv")
     assert relabel(own_set, tmp_path / "out", *words) == 2
     assert f"'images/00, é.png' is in the train and in the {use} set" in one_line(capsys)
+    (tmp_path / "link").symlink_to(own_set)
+    assert relabel(own_set, tmp_path / "out", f"--{use}", tmp_path / "link/labels.csv") == 2
+    assert f"00, é.png' is in the train and in the {use} set" in one_line(capsys)
 
 
 def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys, monkeypatch):

@@ -52,6 +52,13 @@ def test_nothing_is_written_into_the_data(flag, root, class_folders, tmp_path, c
     assert not inside.exists()
 
 
+def test_nothing_is_written_among_the_images_of_a_table(own_set, capsys):
+    assert relabel(own_set, own_set / "images", *SHORT) == 2
+    assert "images: is inside the data, expected a folder elsewhere" in one_line(capsys)
+    assert relabel(own_set, own_set.parent / "out", "--features", "Auto") == 2
+    assert "--features Auto: no such file, expected a file, or auto, builtin" in one_line(capsys)
+
+
 @pytest.mark.parametrize("name, said", [
     ("n" * 300, "File name too long|no such (file|folder)"),
     ("n\udce9", "^error: {flag} .*a name in UTF-8"),
@@ -132,7 +139,7 @@ def test_columns_of_numbered_classes_are_named(tmp_path, capsys):
     command = (root, tmp_path / "out", "--probabilities", file := tmp_path / "p.npz")
     np.savez(file, probabilities=p, paths=paths)
     assert relabel(*command) == 2
-    assert "expected one for each; an array 'class_names' with '10' and" in one_line(capsys)
+    assert "expected an .npz with an array 'class_names' of text" in one_line(capsys)
     more = np.insert(p, 3, 0, axis=1)
     np.savez(file, probabilities=more, paths=paths, class_names=[*names[:3], "none", *names[3:]])
     assert relabel(*command) == 2

@@ -88,7 +88,7 @@ def test_a_review_counts_whatever_the_method_says(relabel, own_set, tmp_path):
     kept = next(row for row in before if row["changed"] == "no" and row["given"] == DARK)
     reviewed = [(swapped["path"], swapped["given"]), (kept["path"], LIGHT)]
     write(tmp_path / "reviewed.csv", [("path", "label"), *reviewed])
-    assert "2 labels were reviewed by hand" in relabel("--accept", tmp_path / "reviewed.csv")
+    assert "2 labels reviewed by hand" in relabel("--accept", tmp_path / "reviewed.csv")
     after = {row["path"]: row for row in read(tmp_path / "out" / "labels.csv")}
     for path, label in reviewed:
         assert after[path]["new"] == label and after[path]["reviewed"] == "yes"
@@ -113,9 +113,13 @@ def test_an_audit_is_counted_beside_the_estimate(relabel, own_set, tmp_path):
     write(tmp_path / "reviewed.csv", [("path", "label"), *judged[:15]])
     said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
     assert "audit: 5 of 20 random images" in said and "randomly drawn" not in said
-    write(tmp_path / "reviewed.csv", [("path", "label"), *judged])
+    write(tmp_path / "rest.csv", [("path", "label"), *judged[15:]])
     wrong = sum(true[path] != given[path] for path in paths)
-    said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
+    files = ("--accept", tmp_path / "reviewed.csv", "--accept", tmp_path / "rest.csv")
+    said = relabel("--audit", "20", *files)
+    page = content(tmp_path / "out" / "report.html")
+    reviewed = {path: page["classes"][label] for path, label in page["reviewed"]}
+    assert reviewed == dict(judged)
     assert f"audit: {wrong} of 20 randomly drawn labels are wrong" in said
 
 

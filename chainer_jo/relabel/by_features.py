@@ -12,6 +12,7 @@ from chainer import serializers
 from threadpoolctl import threadpool_limits
 
 from chainer_jo.data.input_problems import Problems
+from chainer_jo.devices import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.estimate import training
 from chainer_jo.relabel.estimate.features import HIDDEN, FeatureSet
@@ -115,7 +116,7 @@ class ByFeatures:
             return
         _check_paths(self.features, self.sets)
         features = self._of_all_sets(partial(read_features, self.features))
-        with threadpool_limits(self.threads):
+        with threadpool_limits(min(self.threads, usable_cores())):
             data = FeatureSet(features.pop("train"), self.labels)
         self.given = Candidate(data, features)
 
@@ -165,7 +166,7 @@ class ByFeatures:
             predicted = network.of_features(best.held_out[use]).argmax(axis=1)
             return float((predicted == self.sets.held_out[use].given).mean())
 
-        with threadpool_limits(self.threads):
+        with threadpool_limits(min(self.threads, usable_cores())):
             candidates = self._computed() if self.extractors else [self.given]
             found = [(candidate, estimated(candidate)) for candidate in candidates]
             shares = [float((errors.network == errors.given).mean()) for _, errors in found]
@@ -222,6 +223,11 @@ class ByProbabilities:
         names = list(classes) if in_order else columns or []
         if others := [name for name in names if name not in classes]:
             raise UserError(f"probabilities {file!r}: no image has labels {others}; leave them out")
+        if columns is None and not in_order:
+            raise UserError(
+                f"probabilities {file!r}: class names with numbers have more than one order, "
+                "expected an .npz with an array 'class_names' of text"
+            )
         if sorted(names) != sorted(classes) or numbers.shape[1] != len(classes):
             raise UserError(
                 f"probabilities {file!r}: {numbers.shape[1]} columns for {len(classes)} classes, "

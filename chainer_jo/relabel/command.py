@@ -71,8 +71,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--apply", type=Path, metavar="DEST",
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
     add = group("review and corrected set")
-    add("--accept", metavar="FILE", help="use the labels of reviewed.csv (saved by the report) or "
-        "of another table of paths and labels instead of the method's")  # fmt: skip
+    add("--accept", action="append", default=[], metavar="FILE", help="use the labels of "
+        "reviewed.csv (saved by the report) or of another table of paths and labels instead of the "
+        "method's; of several files the last one counts")  # fmt: skip
     add("--audit", type=int, default=50, metavar="N", help="random images for manual review in "
         "report.html, which measures the share of wrong labels; default: 50")  # fmt: skip
     add("--min-probability", type=float, default=0.0, metavar="P", help="change a label only if "
@@ -92,13 +93,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--true-labels", metavar="FILE", help="CSV with correct labels of all or some images of "
         "DATA, used only to compute precision, recall and label accuracy, never to "
         "train")  # fmt: skip
-    add = group("columns of DATA as a table")
-    add("--path-column", metavar="NAME", help="default: path, or file_name")
-    add("--label-column", metavar="NAME", help="default: label")
-    add("--label-columns", metavar="A,B,...", help="several labels an image, for example "
-        "from different people: all count as evidence; cells may be empty")  # fmt: skip
-    add("--images", metavar="ROOT", help="root folder of the paths, also in --validation, --test "
-        "and --true-labels; default: the folder of the table")  # fmt: skip
+    add_table_flags(parser)
     add = group("small networks on features")
     add("--features", default="auto", metavar="auto|pixels|builtin|FILE", help="pixels; builtin: "
         "features of EfficientNet-Lite0; auto (default): whichever of both predicts the labels "
@@ -118,18 +113,37 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = group("computation")
     add("--device", default="auto", help="of built-in features: cpu, cuda or cuda:N; auto: cuda if "
         "available")  # fmt: skip
-    add("--threads", type=int, default=1, help="threads of training; default: 1")
+    add("--threads", type=int, default=1, help="threads of training, which rarely gains from more "
+        "than one; default: 1")  # fmt: skip
     add("--dry-run", action="store_true", help="show settings and estimated time; compute nothing")
     flags = parser.parse_args(arguments)
     _check(flags, parser.get_default)
     flags.recipe = {name: getattr(flags, name) for name in RECIPE}
-    several = _names(flags.label_columns)
-    flags.form = TableForm.of(flags.path_column, flags.label_column, flags.images, several)
+    flags.form = form_of(flags)
     flags.keeps = flags.features in COMPUTED
     words = sys.argv[1:] if arguments is None else map(str, arguments)
     last = (re.sub(r"^(--[\w-]+=|).*/(?=.)", r"\1", word) for word in words)
     flags.command = shlex.join(["chainer-jo", "relabel", *last])
     return flags
+
+
+def add_table_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that `form_of` reads."""
+    add = parser.add_argument_group("columns of DATA as a table").add_argument
+    add("--path-column", metavar="NAME", help="default: path, or file_name")
+    add("--label-column", metavar="NAME", help="default: label")
+    add("--label-columns", metavar="A,B,...", help="several labels an image, for example "
+        "from different people: all count as evidence; cells may be empty")  # fmt: skip
+    add("--images", metavar="ROOT", help="root folder of the paths, also in --validation, --test "
+        "and --true-labels; default: the folder of the table")  # fmt: skip
+
+
+def form_of(flags: argparse.Namespace) -> TableForm:
+    """Form of the table that DATA may be. Raises UserError for bad names of columns."""
+    if flags.label_column and flags.label_columns:
+        raise UserError("--label-column: expected without --label-columns")
+    several = _names(flags.label_columns)
+    return TableForm.of(flags.path_column, flags.label_column, flags.images, several)
 
 
 def _names(columns: str | None) -> tuple[str, ...]:
@@ -160,8 +174,6 @@ def _check(flags: argparse.Namespace, default: Callable[[str], object]) -> None:
 
     if flags.apply is None and (name := first("copy", "drop_unsure", "despite_doubt")):
         raise UserError(f"{name}: expected with --apply DEST")
-    if flags.label_column and flags.label_columns:
-        raise UserError("--label-column: expected without --label-columns")
     of_training = ("features", "baseline", "validation", "test", *RECIPE)
     if flags.probabilities and (name := first(*of_training)):
         raise UserError(f"--probabilities: expected without {name}")

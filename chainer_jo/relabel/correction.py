@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
+
+import numpy as np
 
 from chainer_jo import files
 from chainer_jo.command_line import print_safely
+from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
@@ -34,9 +38,12 @@ def relabel(flags: argparse.Namespace) -> None:
     images = sets.train
     if flags.baseline and not sets.held_out:
         raise UserError("--baseline: expected with --validation or --test")
-    reviewed = flags.accept and labels_of(flags.accept, images, form)
+    reviewed = np.full(len(images), UNKNOWN)
+    for file in flags.accept:
+        found = labels_of(file, images, form)
+        reviewed = np.where(found == UNKNOWN, reviewed, found)
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
-    _check_apart(flags)
+    _check_apart(flags, sets)
     _check_form(flags, sets)
     fingerprints = {use: each.fingerprint for use, each in sets.by_use.items()}
     decided = deciding(flags)
@@ -70,6 +77,9 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
     values["seed"] = flags.seed
     for name in ("features", "probabilities"):
         file = getattr(flags, name)
+        if file not in (None, *COMPUTED) and not os.path.exists(file):
+            expected = "a file" if name == "probabilities" else f"a file, or {', '.join(COMPUTED)}"
+            raise UserError(f"--{name} {file}: no such file, expected {expected}")
         values[name] = file if file in (None, *COMPUTED) else files.digest(file)
     return values
 
@@ -83,10 +93,13 @@ def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> ByFeatures | By
     return ByFeatures(sets, flags.features, Recipe.scaled(**given), device=device, **others)
 
 
-def _check_apart(flags: argparse.Namespace) -> None:
-    """Raises UserError if something would be written into the data."""
+def _check_apart(flags: argparse.Namespace, sets: LabelledSets) -> None:
+    """Raises UserError if something would be written into the data: into class folders, or into a
+    folder, other than the table's own, in which a table has images."""
     specs = filter(None, (flags.data, flags.validation, flags.test))
     folders = [each.resolve() for each in map(files.expanded, specs) if each.is_dir()]
+    below = {os.path.dirname(path) for path in sets.train.paths if sets.train.lines}
+    folders += [(sets.train.root / folder).resolve() for folder in below if folder]
     for flag, path in (("out", flags.out), ("apply", flags.apply)):
         if path and any(map(path.resolve().is_relative_to, folders)):
             raise UserError(f"--{flag} {path}: is inside the data, expected a folder elsewhere")

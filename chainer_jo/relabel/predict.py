@@ -32,7 +32,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("images", metavar="IMAGE", nargs="*", help="image files or folders of images")
     add("--features", metavar="FILE",
         help="features of the images; required if relabel used --features FILE")  # fmt: skip
-    return parser.parse_args(arguments)
+    return parser.parse_intermixed_args(arguments)
 
 
 def _predict(flags: argparse.Namespace) -> None:

@@ -106,8 +106,9 @@ class CorrectedLabels:
 
 
 def drawn_for_review(number: int, images: int, seed: int) -> np.ndarray:
-    """Rows of the images of the audit, int (min(number, images),); the seed decides them."""
-    return np.sort(seeds.generator(seed, "audit").permutation(images)[:number])
+    """Rows of the images of the audit, int (min(number, images),), in a random order: the first k
+    are a sample, too. The seed decides them."""
+    return seeds.generator(seed, "audit").permutation(images)[:number]
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,6 +97,7 @@ class LabelTable:
     lines : where each row begins in the file, from 1; empty if there is no file.
     columns : the other columns by name, unchanged; also the label columns if there are several.
     votes : names of classes by label column, "" for an empty cell; empty for one label an image.
+    header : names of the columns of paths and of labels; "label" for several.
     """
 
     root: Path
@@ -105,6 +106,7 @@ class LabelTable:
     lines: list[int]
     columns: dict[str, list[str]]
     votes: dict[str, list[str]] = field(default_factory=dict)
+    header: tuple[str, str] = (PATH, LABEL)
 
 
 def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
@@ -181,7 +183,8 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         columns[name] = values
     labels = [next(filter(None, given)) for given in votes]
     by_column = {} if single else {names[i]: [x[j] for x in votes] for j, i in enumerate(label_at)}
-    return LabelTable(folder, paths, labels, list(line_of.values()), columns, by_column)
+    header = names[path_at], names[label_at[0]] if single else LABEL
+    return LabelTable(folder, paths, labels, list(line_of.values()), columns, by_column, header)
 
 
 def write(file: IO[str], columns: Mapping[str, Iterable]) -> None:

@@ -22,7 +22,7 @@ from chainer_jo.data.tar_members import is_tar
 from chainer_jo.data.unpacked_tar import unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
-from chainer_jo.relabel.read.label_table import USUAL, LabelTable, TableForm
+from chainer_jo.relabel.read.label_table import LABEL, PATH, USUAL, LabelTable, TableForm
 
 EXPECTED = (
     "a folder or tar of class folders (with or without train/ and test/), or a CSV or TSV with "
@@ -49,6 +49,7 @@ class LabelledImages:
     sizes : int64 (n,), of the files in bytes.
     lines : line of each image in the table, from 1; empty if there is no table.
     label_columns : names of the m columns; empty for one label an image.
+    header : names of the table's columns of paths and of labels.
     """
 
     source: str
@@ -60,6 +61,7 @@ class LabelledImages:
     sizes: np.ndarray
     lines: list[int]
     label_columns: tuple[str, ...] = ()
+    header: tuple[str, str] = (PATH, LABEL)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -131,8 +133,13 @@ def read_sets(
     if len(classes) < 2:
         tables = class_folders.tables_in(files.expanded(data))
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
+    if same := next((name for name in classes if f"{name}.0" in named), None):  # as pandas writes
+        both = f"classes {same!r} and '{same}.0' are one number"
+        raise UserError(f"data {data!r}: {both}, expected one spelling")
     sets = {use: _numbered(*each, classes) for use, each in found.items()}
-    check_apart(f"data {data!r}", {use: images.files() for use, images in sets.items()})
+    if len(sets) > 1:  # a link to an image is that image
+        names = {use: map(os.path.realpath, images.files()) for use, images in sets.items()}
+        check_apart(f"data {data!r}", names)
     held_out = {use: sets[use] for use in HELD_OUT if use in sets}
     return LabelledSets(sets["train"], held_out, as_keys(others))
 
@@ -156,7 +163,9 @@ def labels_of(
             missing.add("no such image", f"line {line}, {path!r}")
             continue
         if label not in index:
-            unknown.add("a class that the images do not have", f"line {line}, {label!r}")
+            known = ", ".join(images.class_names[:5]) + ", ..." * (len(index) > 5)
+            kind = f"a class that the images do not have, expected one of {known}"
+            unknown.add(kind, f"line {line}, {label!r}")
         labels[row] = index.get(label, len(index))
     if not others:
         unknown.raise_if_any(f"data {file!r}")
@@ -187,6 +196,7 @@ def _numbered(source: str, table: LabelTable, class_names: tuple[str, ...]) -> L
         np.zeros(len(table.paths), np.int64),
         table.lines,
         tuple(table.votes),
+        table.header,
     )
     problems = Problems()
     for i, (file, label) in enumerate(zip(images.files(), table.labels, strict=True)):

@@ -31,7 +31,7 @@ from chainer_jo.relabel.show.summary import (
     sampling_interval,
     tables,
 )
-from chainer_jo.text import percent
+from chainer_jo.text import counted, percent
 
 #: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50
@@ -84,6 +84,8 @@ def write(outcome: Outcome, name: str, path: Path, folder: Path, command: str) -
     about += f" The list for review has {len(listed):,} images: {changed:,} whose label changed"
     if kept := len(listed) - changed:
         about += f" and {kept:,} whose given label is doubtful but kept"
+    if reviewed := int(labels.reviewed.sum()):
+        about += f". {counted(reviewed, 'label')} reviewed by hand"
     about += f". {audited.in_words()}" if (audited := outcome.audited) else "."
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>' if outcome.doubt else NO_WARNING
     tiles, sections = _sections(outcome)
@@ -149,9 +151,11 @@ def _rounded(probability: float) -> float:
 
 def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.ndarray) -> dict:
     """Data of the page's script: path, given and new label, the probabilities of both and, of
-    several labels, all; of the ``listed`` images first, then of the further ones of the audit."""
+    several labels, all; of the ``listed`` images first, then of the further ones of the audit. Path
+    and label of all images that were reviewed by hand."""
     images, errors = labels.images, labels.errors
     place = {row: i for i, row in enumerate(rows.tolist())}
+    reviewed, done = labels.reviewed, (images.paths, labels.new)
     columns = [
         images.paths[rows].tolist(),
         errors.given[rows].tolist(),
@@ -165,6 +169,7 @@ def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.n
         "key": images.fingerprint,
         "classes": list(images.class_names),
         "rows": list(zip(*columns, strict=True)),
+        "reviewed": list(zip(*(column[reviewed].tolist() for column in done), strict=True)),
         "listed": listed,
         "audit": [place[row] for row in audit.tolist()],
         "estimate": errors.share_wrong,

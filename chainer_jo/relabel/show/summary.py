@@ -66,7 +66,8 @@ def _column_rows(labels: CorrectedLabels) -> list[list[str]]:
     images, shares = labels.images, labels.errors.share_wrong_by_column
     rows = [["label column", "labels", "estimated wrong"]]
     for name, votes, share in zip(images.label_columns, images.given.T, shares, strict=False):
-        rows.append([name, f"{(votes != UNKNOWN).sum():,}", percent(share)])
+        number = int((votes != UNKNOWN).sum())
+        rows.append([name, f"{number:,}", percent(share) if number else "–"])
     return rows
 
 
@@ -92,7 +93,7 @@ def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
     labels, images, audited = outcome.labels, outcome.labels.images, outcome.audited
     changed, reviewed = int(labels.changed.sum()), int(labels.reviewed.sum())
-    by_hand = f", {reviewed:,} labels were reviewed by hand" if reviewed else ""
+    by_hand = f", {counted(reviewed, 'label')} reviewed by hand" if reviewed else ""
     share, wrong = percent(changed / len(images)), percent(labels.errors.share_wrong)
     shown = tables(outcome, MOST_CLASSES)
     lines = [

@@ -14,7 +14,7 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.read import label_table
-from chainer_jo.relabel.read.label_table import LABEL, PATH
+from chainer_jo.relabel.read.label_table import FILE_NAME, METADATA
 from chainer_jo.relabel.read.labelled_images import LabelledSets
 from chainer_jo.relabel.write.label_files import renamed
 
@@ -28,7 +28,8 @@ def write(
 ) -> None:
     """Writes the set to a new folder; the source, ``sets``, is only read.
 
-    A table becomes ``labels.csv`` with the images beside it under their paths. Class folders become
+    A table becomes ``labels.csv`` (Hugging Face's ``metadata.csv``), with its names of columns and
+    the images beside it under their paths. Class folders become
     class folders, as do the source's other parts, unchanged. Images are copied, or linked to where
     the file system has links. Raises UserError if the folder is not empty, or cannot be written.
     """
@@ -42,7 +43,8 @@ def write(
         for path, target in placed:
             _place(images.root / path, whole / target, None if copy else end / target)
         if images.lines:
-            _write_table(labels, kept, whole / "labels.csv")
+            hugging_face = images.header[0] == FILE_NAME
+            _write_table(labels, kept, whole / (METADATA if hugging_face else "labels.csv"))
 
 
 def _in_class_folders(labels: CorrectedLabels) -> list[str]:
@@ -99,8 +101,9 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
 def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     images = labels.images
     names = (images.class_names[k] for k in labels.new)
-    columns: dict[str, Iterable] = {PATH: images.paths, LABEL: names}
-    columns |= renamed(images.columns, (PATH, LABEL))
+    path_name, label_name = images.header
+    columns: dict[str, Iterable] = {path_name: images.paths, label_name: names}
+    columns |= renamed(images.columns, images.header)
     if os.path.lexists(path):  # an image, or a link to one
         raise UserError(f"image {path.name!r}: expected another name, as the table is called so")
     with open(path, "x", newline="", encoding="utf-8") as text:
