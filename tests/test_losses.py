@@ -78,8 +78,13 @@ def test_gradients(case, alpha, beta, has_labels):
     ([[0.5, 0.5], [0.4, 0.5]], 0), ([0.5, 0.5], -1), ([0.5, 0.5], np.nan), ([0.5, 0.5], np.inf),
 ])  # fmt: skip
 def test_objective_refuses_what_is_no_distribution_or_weight(prior, alpha):
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match="alpha" if np.shape(prior) == (2,) and alpha else "prior"):
         JointObjective(np.array(prior), alpha)
+    with pytest.raises(UserError, match="beta"):
+        JointObjective(np.array([0.5, 0.5]), beta=-1)
+    JointObjective(np.array([0.5, 0.50005]))  # rounded
+    with pytest.raises(UserError, match="sum to 1"):
+        JointObjective(np.array([0.5, 0.5003]))
 
 
 @pytest.mark.parametrize("sure", [1.0, 60.0, 100.0, 200.0, 1e4])
