@@ -218,7 +218,7 @@ def _text(file: str | Path, where: str) -> str:
     try:
         content = files.content(file)
     except OSError as error:
-        raise UserError(f"{where}: {error.strerror or error}") from None
+        raise UserError(f"{where}: {error.strerror or error}, expected a CSV or TSV") from None
     if content.startswith(_PARQUET):
         raise UserError(f"{where}: a Parquet file, expected one saved as CSV")
     sixteen = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))

@@ -38,6 +38,8 @@ class ResultsFolder:
         self.path = path
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out {path}: a file, expected a folder")
         bound = self._record(BOUND, {"train"})
         self._made = self._record(MADE, {"flags", "labels"})
         there = [name for name in (*WRITTEN, MADE) if (path / name).exists()]
