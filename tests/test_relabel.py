@@ -96,7 +96,9 @@ def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, 
     assert f"00, é.png' is in the train and in the {use} set" in one_line(capsys)
 
 
-def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys, monkeypatch):
+def test_a_network_on_the_labels_as_given_is_asked_for(
+    own_set, tmp_path, capsys, caplog, monkeypatch
+):
     probabilities, usual = [], TrainedNetwork.of_features
 
     def of_features(network, features):
@@ -116,6 +118,7 @@ def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys
     words = *words, *own_images.BY_FEATURES
     assert relabel(own_set, tmp_path / "out", *words) == 0
     assert row_of_the_test_set()[2:4] == ["60", ""]
+    assert "--test: 60 of 60 images are in the training set, too" in caplog.text
     assert relabel(own_set, tmp_path / "out", "--baseline", *words) == 0
     assert all(0 <= float(cell) <= 100 for cell in row_of_the_test_set()[3:5])
     assert (probabilities[-2] != probabilities[-1]).any()

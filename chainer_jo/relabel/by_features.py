@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +32,7 @@ from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
 #: Features of more than MOST dimensions are projected to COMPONENTS principal ones, of MAX_ROWS
 #: images at most. Pixels of 8 x 8 are not: networks learn standardised columns better.
 MOST, COMPONENTS, MAX_ROWS = 256, 128, 10_000
+_log = logging.getLogger(__name__)
 
 
 class Axes(NamedTuple):
@@ -121,7 +123,15 @@ class ByFeatures:
         self.given = Candidate(data, features)
 
     def _of_all_sets(self, of: Callable[[LabelledImages], np.ndarray]) -> dict[str, np.ndarray]:
-        return {use: of(images) for use, images in self.sets.by_use.items()}
+        """Features of each set; logs how many images of a held-out set are training images, too."""
+        found = {use: of(images) for use, images in self.sets.by_use.items()}
+        trained = {row.tobytes() for row in found["train"]} if len(found) > 1 else set()
+        for use, features in found.items():
+            copies = sum(row.tobytes() in trained for row in features)
+            if copies and use != "train":
+                shown = f"{copies:,} of {len(features):,} images are in the training set, too"
+                _log.warning("--%s: %s; expected others", use, shown)
+        return found
 
     @property
     def about(self) -> dict[str, str]:
