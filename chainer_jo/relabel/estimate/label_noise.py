@@ -168,7 +168,6 @@ def _by_given(
     sets, which = np.arange(probabilities.shape[1])[:, None], given
     if given.ndim == 2:
         sets, which = np.unique(np.sort(given, axis=1), axis=0, return_inverse=True)
-        which = which.ravel()  # NumPy 2.0.0 gives (n, 1)
     # Small integers are sorted by counting, ten times as fast.
     order = np.argsort(which.astype(np.min_scalar_type(len(sets))), kind="stable")
     ends = np.bincount(which, minlength=len(sets)).cumsum()[:-1]
