@@ -250,7 +250,7 @@ class TestPage:
         n = sum(len(c["comparisons"]) for c in found.values() if not c["sized_for"])
         assert of_claims.startswith(f"{len(CLAIMS) - 5} claims: agrees {len(CLAIMS) - 5}; 5 more")
         assert of_comparisons.startswith(f"{n} comparisons: agrees {n}. ")
-        assert f"{n} / 40 = {n / 40:.1f} of the {n} with two trials" in of_comparisons
+        assert f"contradict {n} / 40 = {n / 40:.1f} if every true" in of_comparisons
         assert "**sized for: 5 agree**" in claims_page.table([found[sized[-1]]])
         others = self.judged(monkeypatch, MadeUp(), data="digits")
         assert not any(claim["sized_for"] for claim in others.values())

@@ -129,7 +129,7 @@ def test_further_columns_tell_one_set_from_another(tmp_path):
 @pytest.mark.parametrize("name, header, form", [
     ("labels.csv", ["path", "label"], USUAL),
     ("labels.csv", ["Image", "class"], TableForm.of("image", "class", None)),
-    ("metadata.csv", ["file_name", "label"], USUAL),
+    ("metadata.csv", ["File_Name", "label"], USUAL),
 ])  # fmt: skip
 def test_a_table_with_its_columns(name, header, form, source, tmp_path):
     path = source / name

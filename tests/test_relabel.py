@@ -93,7 +93,8 @@ def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, 
     assert f"'images/00, é.png' is in the train and in the {use} set" in one_line(capsys)
     (tmp_path / "link").symlink_to(own_set)
     assert relabel(own_set, tmp_path / "out", f"--{use}", tmp_path / "link/labels.csv") == 2
-    assert f"00, é.png' is in the train and in the {use} set" in one_line(capsys)
+    line = one_line(capsys)
+    assert f"in the train and in the {use} set (there '{own_set}/images/00, é.png')" in line
 
 
 def test_a_network_on_the_labels_as_given_is_asked_for(
@@ -118,7 +119,7 @@ def test_a_network_on_the_labels_as_given_is_asked_for(
     words = *words, *own_images.BY_FEATURES
     assert relabel(own_set, tmp_path / "out", *words) == 0
     assert row_of_the_test_set()[2:4] == ["60", ""]
-    assert "--test: 60 of 60 images are in the training set, too" in caplog.text
+    assert "--test: 60 of 60 images have the features of a training image" in caplog.text
     assert relabel(own_set, tmp_path / "out", "--baseline", *words) == 0
     assert all(0 <= float(cell) <= 100 for cell in row_of_the_test_set()[3:5])
     assert (probabilities[-2] != probabilities[-1]).any()

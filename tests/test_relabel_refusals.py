@@ -52,11 +52,19 @@ def test_nothing_is_written_into_the_data(flag, root, class_folders, tmp_path, c
     assert not inside.exists()
 
 
-def test_nothing_is_written_among_the_images_of_a_table(own_set, capsys):
+def test_nothing_is_written_among_the_images_of_a_table(own_set, tmp_path, capsys):
     assert relabel(own_set, own_set / "images", *SHORT) == 2
     assert "images: is inside the data, expected a folder elsewhere" in one_line(capsys)
     assert relabel(own_set, own_set.parent / "out", "--features", "Auto") == 2
-    assert "--features Auto: no such file, expected a file, or auto, builtin" in one_line(capsys)
+    assert "--features Auto: no such file, expected an .npz or .npy, or auto" in one_line(capsys)
+    table = tmp_path / "table.csv"
+    table.write_bytes((own_set / "labels.csv").read_bytes())
+    words = ("--images", own_set, "--out", own_set / "images/new", *SHORT)
+    assert run("relabel", table, *words) == 2
+    assert "images/new: is inside the data" in one_line(capsys)
+    words = ("--validation", own_set / "labels.csv", "--out", own_set / "images/new", *SHORT)
+    assert run("relabel", make(tmp_path / "set") / "labels.csv", *words) == 2
+    assert "images/new: is inside the data" in one_line(capsys)
 
 
 @pytest.mark.parametrize("name, said", [

@@ -248,8 +248,8 @@ def test_files_of_these_names_that_are_somebodys_own_stay(relabel, tmp_path, nam
     before = files_below(tmp_path / "out")
     assert f"has a {name} of its own" in relabel(code=2)
     assert files_below(tmp_path / "out") == before
-    with pytest.raises(UserError, match=f"{name}: a file, expected a folder"):
-        ResultsFolder(tmp_path / "out" / name, {}, {})
+    with pytest.raises(UserError, match=f"{name} is a file, expected a folder"):
+        ResultsFolder(tmp_path / "out" / name / "new", {}, {})
 
 
 def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_path, monkeypatch):

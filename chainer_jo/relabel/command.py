@@ -73,7 +73,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = group("review and corrected set")
     add("--accept", action="append", default=[], metavar="FILE", help="use the labels of "
         "reviewed.csv (saved by the report) or of another table of paths and labels instead of the "
-        "method's; of several files the last one counts")  # fmt: skip
+        "method's; several times: for an image in several files the last one counts")  # fmt: skip
     add("--audit", type=int, default=50, metavar="N", help="random images for manual review in "
         "report.html, which measures the share of wrong labels; default: 50")  # fmt: skip
     add("--min-probability", type=float, default=0.0, metavar="P", help="change a label only if "
@@ -133,9 +133,9 @@ def add_table_flags(parser: argparse.ArgumentParser) -> None:
     add("--path-column", metavar="NAME", help="default: path, or file_name")
     add("--label-column", metavar="NAME", help="default: label")
     add("--label-columns", metavar="A,B,...", help="several labels an image, for example "
-        "from different people: all count as evidence; cells may be empty")  # fmt: skip
-    add("--images", metavar="ROOT", help="root folder of the paths, also in --validation, --test "
-        "and --true-labels; default: the folder of the table")  # fmt: skip
+        "from different people; cells may be empty")  # fmt: skip
+    add("--images", metavar="ROOT", help="root folder of the paths, also of further tables; "
+        "default: the folder of the table")  # fmt: skip
 
 
 def form_of(flags: argparse.Namespace) -> TableForm:

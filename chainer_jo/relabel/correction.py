@@ -77,9 +77,9 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
     values["seed"] = flags.seed
     for name in ("features", "probabilities"):
         file = getattr(flags, name)
-        if file not in (None, *COMPUTED) and not os.path.exists(file):
-            expected = "a file" if name == "probabilities" else f"a file, or {', '.join(COMPUTED)}"
-            raise UserError(f"--{name} {file}: no such file, expected {expected}")
+        if file not in (None, *COMPUTED) and (os.path.isdir(file) or not os.path.exists(file)):
+            computed = f", or {', '.join(COMPUTED)}" if name == "features" else ""
+            raise UserError(f"--{name} {file}: no such file, expected an .npz or .npy{computed}")
         values[name] = file if file in (None, *COMPUTED) else files.digest(file)
     return values
 
@@ -98,8 +98,10 @@ def _check_apart(flags: argparse.Namespace, sets: LabelledSets) -> None:
     folder, other than the table's own, in which a table has images."""
     specs = filter(None, (flags.data, flags.validation, flags.test))
     folders = [each.resolve() for each in map(files.expanded, specs) if each.is_dir()]
-    below = {os.path.dirname(path) for path in sets.train.paths if sets.train.lines}
-    folders += [(sets.train.root / folder).resolve() for folder in below if folder]
+    for images in sets.by_use.values():
+        own = files.expanded(images.source).parent.resolve()
+        below = {os.path.dirname(path) for path in images.paths if images.lines}
+        folders += {(images.root / folder).resolve() for folder in below} - {own}
     for flag, path in (("out", flags.out), ("apply", flags.apply)):
         if path and any(map(path.resolve().is_relative_to, folders)):
             raise UserError(f"--{flag} {path}: is inside the data, expected a folder elsewhere")

@@ -27,7 +27,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("data", metavar="DATA", help="images in a format of chainer-jo relabel, or "
-        "a folder with images alone")  # fmt: skip
+        "a folder with images directly in it")  # fmt: skip
     add("--out", required=True, type=Path, metavar="FILE.npz", help="output file")
     add("--resnet50-weights", dest="weights", metavar="FILE", help="ImageNet weights of ResNet-50 "
         "(npz or safetensors); default: the built-in EfficientNet-Lite0")  # fmt: skip
@@ -47,14 +47,13 @@ def _compute(flags: argparse.Namespace) -> None:
         raise UserError(f"--out {flags.out}: expected a new file, whose name ends in .npz")
     device, weights = resolve_device(flags.device), flags.weights
     extractor = image_features.resnet50(weights) if weights else image_features.builtin()
-    where, folder = f"data {flags.data!r}", files.expanded(flags.data)
-    if folder.is_dir():  # whose images need no classes
-        if not (names := class_folders.images_below(folder)):
-            raise UserError(f"{where}: no images, expected {', '.join(class_folders.ENDINGS)}")
+    folder, sets = files.expanded(flags.data), []
+    if folder.is_dir() and class_folders.is_flat(folder):  # images alone, without classes
+        names, where = class_folders.images_below(folder), f"data {flags.data!r}"
         images = [f"{folder}/{name}" for name in names]
         content = image_features.compute(images, extractor, device, where, names.__getitem__)
     else:
-        sets = labelled_images.read_sets(flags.data, form=flags.form).by_use.values()
+        sets = [*labelled_images.read_sets(flags.data, form=flags.form).by_use.values()]
         content = np.concatenate([image_features.of_set(each, extractor, device) for each in sets])
         names = [path for each in sets for path in each.paths.tolist()]
     paths = np.array(names)

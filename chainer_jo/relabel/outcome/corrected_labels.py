@@ -100,7 +100,7 @@ class CorrectedLabels:
         digest = hashlib.sha256(self.images.fingerprint.encode())
         kept = np.where(self.unsure & drop_unsure, UNKNOWN, self.new)
         digest.update(kept.astype(np.int64).data)
-        for column in self.images.columns.items():
+        for column in (self.images.header, *self.images.columns.items()):
             digest.update(json.dumps(column).encode())
         return digest.hexdigest()[:16]
 

@@ -102,6 +102,12 @@ def images_below(folder: Path) -> list[str]:
     return sorted(filter(_is_image, _files(folder, "", _above(folder))))
 
 
+def is_flat(folder: Path) -> bool:
+    """True for a folder with images, but without folders or Hugging Face's table."""
+    table = label_table.is_metadata(folder / label_table.METADATA)
+    return bool(images_below(folder)) and not table and not _names(folder, folders=True)
+
+
 def _is_image(path: str) -> bool:
     return path.lower().endswith(ENDINGS)
 

@@ -133,13 +133,13 @@ def read_sets(
     if len(classes) < 2:
         tables = class_folders.tables_in(files.expanded(data))
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
-    if same := next((name for name in classes if f"{name}.0" in named), None):  # as pandas writes
+    numbers = (name for name in classes if name.lstrip("-").isdecimal())
+    if same := next((name for name in numbers if f"{name}.0" in named), None):  # as pandas writes
         both = f"classes {same!r} and '{same}.0' are one number"
         raise UserError(f"data {data!r}: {both}, expected one spelling")
     sets = {use: _numbered(*each, classes) for use, each in found.items()}
-    if len(sets) > 1:  # a link to an image is that image
-        names = {use: map(os.path.realpath, images.files()) for use, images in sets.items()}
-        check_apart(f"data {data!r}", names)
+    if len(sets) > 1:
+        _check_files_apart(f"data {data!r}", sets)
     held_out = {use: sets[use] for use in HELD_OUT if use in sets}
     return LabelledSets(sets["train"], held_out, as_keys(others))
 
@@ -164,8 +164,8 @@ def labels_of(
             continue
         if label not in index:
             known = ", ".join(images.class_names[:5]) + ", ..." * (len(index) > 5)
-            kind = f"a class that the images do not have, expected one of {known}"
-            unknown.add(kind, f"line {line}, {label!r}")
+            expected = "" if others else f", expected one of {known}"
+            unknown.add(f"a class that the images do not have{expected}", f"line {line}, {label!r}")
         labels[row] = index.get(label, len(index))
     if not others:
         unknown.raise_if_any(f"data {file!r}")
@@ -245,6 +245,18 @@ def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, tuple[str, L
             )
     parts = class_folders.parts(root) or {"train": ""}
     return {use: (spec, class_folders.images(root, below)) for use, below in parts.items()}
+
+
+def _check_files_apart(where: str, sets: Mapping[str, LabelledImages]) -> None:
+    """Raises UserError for a file that two sets have, by its own path or by a link."""
+    owner: dict[str, tuple[str, str]] = {}
+    for use, images in sets.items():
+        for file in images.files():
+            first, path = owner.setdefault(os.path.realpath(file), (use, file))
+            if first != use:
+                shown = f"{file!r} is in the {first} and in the {use} set"
+                shown += f" (there {path!r})" * (path != file)
+                raise UserError(f"{where}: {shown}, expected each image in one")
 
 
 def check_apart(where: str, names: Mapping[str, Iterable[str]]) -> None:

@@ -43,7 +43,7 @@ def write(
         for path, target in placed:
             _place(images.root / path, whole / target, None if copy else end / target)
         if images.lines:
-            hugging_face = images.header[0] == FILE_NAME
+            hugging_face = images.header[0].casefold() == FILE_NAME
             _write_table(labels, kept, whole / (METADATA if hugging_face else "labels.csv"))
 
 

@@ -38,8 +38,9 @@ class ResultsFolder:
         self.path = path
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out {path}: a file, expected a folder")
+        above = next(each for each in (path, *path.absolute().parents) if each.exists())
+        if not above.is_dir():
+            raise UserError(f"--out {path}: {above} is a file, expected a folder")
         bound = self._record(BOUND, {"train"})
         self._made = self._record(MADE, {"flags", "labels"})
         there = [name for name in (*WRITTEN, MADE) if (path / name).exists()]

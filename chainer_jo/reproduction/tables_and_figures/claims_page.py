@@ -185,9 +185,9 @@ def totals(claims: Sequence[dict]) -> list[str]:
     return [
         f"{len(counted)} claims: {of_claims}"
         + f"; {rest} more {are} for which we sized the preset" * bool(rest),
-        f"{words.total()} comparisons: {_counts(words, rule.COMPARISON_WORDS)}. If every true "
-        f"difference were at its bound, chance would make {decided} / 40 = {decided / 40:.1f} of "
-        f"the {decided} with two trials or more contradict",
+        f"{words.total()} comparisons: {_counts(words, rule.COMPARISON_WORDS)}"
+        + f". Of the {decided} with two trials or more, chance would contradict {decided} / 40 = "
+        f"{decided / 40:.1f} if every true difference were at its bound" * bool(decided),
     ]
 
 
@@ -199,6 +199,8 @@ def _test_images(study: Study) -> str:
     """The error that the finite test set adds to every test accuracy."""
     images = study.preset.test_images
     high, low = (f"{196 * sqrt(p * (1 - p) / images):.1f} points" for p in (0.95, 0.7))
-    said = f"{images:,} test images add an error (95 %) of {high} to an accuracy of 95 %, of {low}"
+    said = (
+        f"The error (95 %) from {images:,} test images is {high} at an accuracy of 95 % and {low}"
+    )
     same = "Trials are seeds on the same images."
-    return f"{same} {said} to 70 %; no interval covers it." if study.of_the_preset else same
+    return f"{same} {said} at 70 %. No interval covers it." if study.of_the_preset else same
