@@ -5,7 +5,7 @@ from chainer import gradient_check
 from engines import backend
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.forward_correction import ForwardCorrection, forward_correction_loss
+from chainer_jo.method.forward_correction import ForwardCorrection, ForwardCorrectionLoss
 from chainer_jo.method.noise import transition_matrix
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
@@ -36,7 +36,7 @@ def test_value_is_the_formula(transition, soft):
     logits, labels = batch()
     if soft:
         labels = np.random.default_rng(1).dirichlet(np.ones(5), size=7)
-    loss = forward_correction_loss(logits, labels, transition)
+    loss = ForwardCorrectionLoss(labels, transition).apply((logits,))[0]
     np.testing.assert_allclose(loss.array, reference(logits, labels, transition), rtol=1e-12)
 
 
@@ -44,7 +44,7 @@ def test_value_is_the_formula(transition, soft):
 def test_gradient(transition):
     logits, labels = batch()
     gradient_check.check_backward(
-        lambda z: forward_correction_loss(z, labels, transition),
+        lambda z: ForwardCorrectionLoss(labels, transition).apply((z,))[0],
         (logits,),
         np.array(1.7),
         atol=1e-7,
@@ -100,7 +100,7 @@ def test_a_backend_changes_no_bit_on_a_cpu():
         for used in (None, made):
             z = chainer.Variable(logits)
             with chainer.using_config("jo_backend", used):
-                loss = forward_correction_loss(z, labels, transition)
+                loss = ForwardCorrectionLoss(labels, transition).apply((z,))[0]
             loss.backward()
             values.append((loss.array, z.grad))
         assert values[0][0] == values[1][0]

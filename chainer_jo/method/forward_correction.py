@@ -52,18 +52,6 @@ def _product(a, b):
     return a @ b if backend is None else backend.matmul(a, b)
 
 
-def forward_correction_loss(logits, labels, transition) -> chainer.Variable:
-    """Mean of -log(y^T T^T s), a scalar; see `ForwardCorrectionLoss`.
-
-    >>> T = np.array([[0.75, 0.25], [0.25, 0.75]], np.float32)
-    >>> y = np.eye(2, dtype=np.float32)
-    >>> loss = forward_correction_loss(np.zeros((2, 2), np.float32), y, T)
-    >>> bool(np.isclose(loss.array, -np.log(0.5)))
-    True
-    """
-    return ForwardCorrectionLoss(labels, transition).apply((logits,))[0]
-
-
 class ForwardCorrection(Objective):
     """-log(y^T T^T s) (eq. 1) of logits and labels (n, c) float32; see `ForwardCorrectionLoss`.
 
