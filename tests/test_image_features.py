@@ -3,6 +3,7 @@
 import csv
 import json
 import pickle
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -287,6 +288,11 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
     np.testing.assert_array_equal(np.load(tmp_path / "more.npz")["features"], features)
     assert run("features", data / "labels.csv", "--out", tmp_path / "f.csv") == 2
     assert "whose name ends in .npz" in one_line(capsys)
+    for name in ("cat", "dog"):  # an image beside class folders has no class, and is left out
+        shutil.copytree(data / "images", tmp_path / "classes" / name)
+    (tmp_path / "classes/broken.png").write_text("no image")
+    assert run("features", tmp_path / "classes", "--out", tmp_path / "c.npz", *words[2:]) == 0
+    assert len(np.load(tmp_path / "c.npz")["paths"]) == 120
 
 
 @pytest.mark.parametrize(("each", "classes"), [(1, 8), (2, 2)])

@@ -111,6 +111,7 @@ class ByFeatures:
     noted: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
+        self.threads = min(self.threads, usable_cores())
         self.labels = majority(self.sets.train.given)
         check_enough(self.labels, self.recipe.folds)
         self.extractors: list[Extractor] = []
@@ -119,7 +120,7 @@ class ByFeatures:
             return
         _check_paths(self.features, self.sets)
         features = self._of_all_sets(partial(read_features, self.features))
-        with threadpool_limits(min(self.threads, usable_cores())):
+        with threadpool_limits(self.threads):
             data = FeatureSet(features.pop("train"), self.labels)
         self.given = Candidate(data, features)
 
@@ -129,7 +130,7 @@ class ByFeatures:
         found = {use: of(images) for use, images in self.sets.by_use.items()}
         if len(found) > 1 and not self.noted:
             trained = {hash(row.tobytes()) for row in found["train"]}
-            for use in found.keys() - {"train"}:
+            for use in self.sets.held_out:
                 if copies := sum(hash(row.tobytes()) in trained for row in found[use]):
                     shown = f"{copies:,} of {len(found[use]):,} images have the features"
                     _log.warning("--%s: %s of a training image; expected others", use, shown)
@@ -179,7 +180,7 @@ class ByFeatures:
             predicted = network.of_features(best.held_out[use]).argmax(axis=1)
             return float((predicted == self.sets.held_out[use].given).mean())
 
-        with threadpool_limits(min(self.threads, usable_cores())):
+        with threadpool_limits(self.threads):
             candidates = self._computed() if self.extractors else [self.given]
             found = [(candidate, estimated(candidate)) for candidate in candidates]
             shares = [float((errors.network == errors.given).mean()) for _, errors in found]

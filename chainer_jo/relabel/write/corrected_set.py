@@ -29,9 +29,9 @@ def write(
     """Writes the set to a new folder; the source, ``sets``, is only read.
 
     A table becomes ``labels.csv`` (Hugging Face's ``metadata.csv``), with its names of columns and
-    the images beside it under their paths. Class folders become
-    class folders, as do the source's other parts, unchanged. Images are copied, or linked to where
-    the file system has links. Raises UserError if the folder is not empty, or cannot be written.
+    the images beside it under their paths. Class folders become class folders, as do the source's
+    other parts, unchanged. Images are copied, or linked to where the file system has links. Raises
+    UserError if the folder is not empty, or cannot be written.
     """
     images = labels.images
     kept = ~(labels.unsure & drop_unsure)
