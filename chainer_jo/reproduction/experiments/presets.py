@@ -118,7 +118,7 @@ HALF = Preset(
     average=5,
     pad=0,
     trials=(3, 3, 2),
-    seconds_per_iteration=0.08,
+    seconds_per_iteration=0.065,
     precision="mixed",
     sized_for=(
         "training-loss-misleads",
