@@ -5,8 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from committed import Reference
 from first_page import labels_of_people, labels_predicted
 from processes import ROOT
+from readme_regions import not_on_images
 
 from chainer_jo.reproduction.running.store import read_packed
 
@@ -23,6 +25,13 @@ def test_the_time_of_the_table_at_the_top():
     runs = read_packed(AT_SCALE).values()
     noisy = [run["result"]["seconds"] for run in runs if "sn50" in run["result"]["id"]]
     assert len(noisy) == 3 and f"| {sum(noisy) / 60:.0f} minutes on an H100 |" in README
+
+
+def test_ablations_are_shown_once_each_setting_has_a_run():
+    half = Reference("half", AT_SCALE.parent / "half", ROOT / "figures" / "reference" / "half")
+    assert "ablations" not in not_on_images([half])
+    half.ablations["cells"][-1]["trials"] = []
+    assert "ablations" in not_on_images([half])
 
 
 @pytest.mark.parametrize("memorised", [0, 0.2, 0.6])

@@ -105,8 +105,8 @@ def not_run(found: Sequence[Reference]) -> str:
     lines = {
         "Nothing under asymmetric noise has been run at the paper's scale.": not asymmetric,
         f"{_runs(full_scale)} exist at the paper's scale, all with seed 0; {runs}.": True,
-        f"No run on CIFAR-10, at any scale, shows {_not_on_images(found)}.": bool(
-            _not_on_images(found)
+        f"No run on CIFAR-10, at any scale, shows {not_on_images(found)}.": bool(
+            not_on_images(found)
         ),
         f"{single} comparisons in `{MOST_TELLING[0]}` have one trial, so they have no word.": True,
         "Clothing1M was not available. Table 3 and Figures 7 and 8 show a "
@@ -129,7 +129,7 @@ def _runs(found: Iterable[Reference]) -> str:
     return counted(sum(r.provenance["runs"] for r in found), "run")
 
 
-def _not_on_images(found: Sequence[Reference]) -> str:
+def not_on_images(found: Sequence[Reference]) -> str:
     """The paper's tables and figures that no folder of CIFAR-10 has, and the ablations if no
     folder has a run of each."""
     images, missing = [r for r in found if of_the_paper(r.data)], []
