@@ -38,7 +38,7 @@ class Dask:
     def __init__(self, folder):
         self._folder, self.workers, self.file = folder, [], folder / "scheduler.json"
         self.scheduler = self._start("scheduler", "--port=0", f"--scheduler-file={self.file}")
-        wait_until(self.file.exists)
+        wait_until(lambda: self.file.exists() and self.file.read_text().endswith("\n}"))  # whole
         self.address = json.loads(self.file.read_text())["address"]
 
     def _start(self, what, *flags):
