@@ -73,12 +73,11 @@ class Script:
     @cached_property
     def cost(self) -> Cost:
         """Estimate from the runs that had finished when it was first asked for."""
-        name, device, guess = self.flags.device, None, None
+        name, device = self.flags.device, None
         if self.flags.cluster is None:  # otherwise runs on all devices count
             of_gpu = provenance.device_name
             device = provenance.cpu_name() if name == "cpu" else of_gpu(device_of(name))
-        if name == "cpu":
-            guess = _seconds_per_epoch(self.study)
+        guess = _seconds_per_epoch(self.study) if name == "cpu" else None
         return Cost.of(self.store, self.experiments, device, guess)
 
     def left(self) -> Left:
@@ -146,7 +145,8 @@ def _seconds_per_epoch(study: Study) -> float | None:
     own = usual is None or of_the_paper(study.data) == of_the_paper(usual)
     if not own and preset.image_shape is not None:
         return None
-    return preset.seconds_per_iteration * (preset.train_images / preset.batch_size)
+    slower = 3.0 ** ((preset.precision == "mixed") - (study.precision == "mixed"))  # docs/cpu.md
+    return slower * preset.seconds_per_iteration * (preset.train_images / preset.batch_size)
 
 
 def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> None:

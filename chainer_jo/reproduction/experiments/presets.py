@@ -53,7 +53,7 @@ class Preset:
     resize, crop : pixels of images of many sizes, see `ImageSelection`.
     shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
-    seconds_per_iteration : on one core of a current CPU; the guess until a run has finished.
+    seconds_per_iteration : on one core of a current CPU in ``precision``, before any was timed.
     precision : meaning of ``auto``, on every machine.
     sized_for : claims whose effects it was chosen to show, by their ids in `claims`.
     validation_images, test_images : number of images that accuracies are measured on.
