@@ -86,9 +86,7 @@ def outcome(results):
         folder = store.folder(experiment)
         for name in ("labels.npz", "model.npz"):
             if (folder / name).exists():
-                with np.load(folder / name) as archive:
-                    for key in archive.files:
-                        found[experiment.id, name, key] = archive[key].tobytes()
+                found[experiment.id, name] = (folder / name).read_bytes()
         for entry in store.log(experiment):
             entry.pop("elapsed_time")
             found[experiment.id, "log", entry["epoch"]] = json.dumps(entry, sort_keys=True)

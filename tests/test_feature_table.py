@@ -88,7 +88,7 @@ def test_a_row_far_from_all_others_is_noted(images, file, caplog):
 
 
 DAMAGE = {
-    "no paths": (dict(features=ROWS), "'paths'|paths"),
+    "no paths": (dict(features=ROWS), "no array 'paths', expected"),
     "no features": (dict(paths=PATHS), "features"),
     "objects": (dict(features=ROWS, paths=np.array(PATHS, object)), "text and no objects"),
     "numbers as paths": (dict(features=ROWS, paths=[1, 2, 3]), "as many texts"),

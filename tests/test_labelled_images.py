@@ -166,7 +166,7 @@ def test_parts_without_a_training_part_are_refused(tmp_path, names):
     for name in names:
         save(tmp_path / "pets" / name / "cat/1.png")
         save(tmp_path / "pets" / name / "dog/2.png")
-    refuse(f"{', '.join(names)} alone, expected train/, too", tmp_path / "pets")
+    refuse(f"{', '.join(names)} without train/, expected both", tmp_path / "pets")
     if len(names) > 1:  # classes all the same, with images directly in them, or another beside
         save(tmp_path / "pets" / names[0] / "3.png")
         assert len(read_sets(str(tmp_path / "pets")).train.class_names) == 2
@@ -196,10 +196,13 @@ def test_folders_called_as_parts_are_classes_with_a_note(tmp_path, caplog):
     for name in ("train/cat_1.png", "train/dog_1.png", "valid/cat_2.png", "valid/dog_2.png"):
         save(tmp_path / name)
     assert read_sets(str(tmp_path)).train.class_names == ("train", "valid")
-    assert f"{tmp_path}: train, valid: classes, as images are in them" in caplog.messages
+    note = f"{tmp_path}: train, valid: classes, not parts of the set"
+    assert note in caplog.messages
     caplog.clear()
     save(tmp_path / "bus/1.png"), save(tmp_path / "bus/2.png")
-    assert len(read_sets(str(tmp_path)).train.class_names) == 3 and not caplog.messages
+    assert len(read_sets(str(tmp_path)).train.class_names) == 3 and caplog.messages == [note]
+    save(tmp_path / "test/bus/3.png")  # a part of this set, as it repeats a class
+    refuse(r"test without train/, expected both", tmp_path)
 
 
 def test_a_table_and_images_in_another_folder(table, tmp_path):

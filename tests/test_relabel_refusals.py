@@ -56,12 +56,15 @@ def test_nothing_is_written_among_the_images_of_a_table(own_set, tmp_path, capsy
     assert relabel(own_set, own_set / "images", *SHORT) == 2
     assert "images: is inside the data, expected a folder elsewhere" in one_line(capsys)
     assert relabel(own_set, own_set.parent / "out", "--features", "Auto") == 2
-    assert "--features Auto: no such file, expected an .npz or .npy, or auto" in one_line(capsys)
+    assert "--features Auto: no file, expected an .npz or .npy, or auto" in one_line(capsys)
     table = tmp_path / "table.csv"
     table.write_bytes((own_set / "labels.csv").read_bytes())
     words = ("--images", own_set, "--out", own_set / "images/new", *SHORT)
     assert run("relabel", table, *words) == 2
     assert "images/new: is inside the data" in one_line(capsys)
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:6]))
+    assert run("relabel", table, *words[:2], "--out", tmp_path / "out", *SHORT) == 2
+    assert f"data '{table}': 5 images in 3 folds: expected at least two" in one_line(capsys)
     words = ("--validation", own_set / "labels.csv", "--out", own_set / "images/new", *SHORT)
     assert run("relabel", make(tmp_path / "set") / "labels.csv", *words) == 2
     assert "images/new: is inside the data" in one_line(capsys)
@@ -152,6 +155,8 @@ def test_columns_of_numbered_classes_are_named(tmp_path, capsys):
     np.savez(file, probabilities=more, paths=paths, class_names=[*names[:3], "none", *names[3:]])
     assert relabel(*command) == 2
     assert "no image has labels ['none']; leave them out" in one_line(capsys)
+    np.savez(file, probabilities=p, paths=paths, class_names=[*names[:-1], names[0]])
+    assert relabel(*command) == 2 and "'0'], expected each once" in one_line(capsys)
     np.savez(file, probabilities=p, paths=paths, class_names=names)
     assert relabel(*command) == 0
     assert {row["changed"] for row in read(tmp_path / "out" / "labels.csv")} == {"no"}

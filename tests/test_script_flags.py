@@ -46,7 +46,7 @@ def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_pat
 @pytest.mark.parametrize("flags, words", [
     (["--preset", "huge"], ["--preset huge", "digits"]),
     (["--noise-rates", "1.5"], ["1.5: expected a number in [0, 1]"]),
-    (["--noise-rates", "0.45"], ["0.45", "hyper parameters"]),
+    (["--noise-rates", "0.123456789"], ["0.123456789: expected one of Table 5, [0.0, 0.1"]),
     (["--noise-rates", "many"], ["many: expected"]),
     (["--trials", "0"], ["--trials: 0: expected a whole number of at least 1"]),
     (["--jobs", "1.5"], ["--jobs: 1.5: expected a whole number"]),
@@ -56,6 +56,8 @@ def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_pat
     (["--device", "cuda:99"], ["--device cuda:99"]),
     (["--precision", "fp8"], ["fp8"]),
     (["--engine", "tpu"], ["tpu"]),
+    (["--engine", "cudnn"], ["engine: 'cudnn' on device cpu, expected 'onednn' or 'stock'"]),
+    (["--resnet50-weights", "x"], ["--resnet50-weights /", "x: expected images in colour"]),
     (["--data", "nowhere.tar"], ["nowhere.tar"]),
     (["--unknown"], ["--unknown"]),
     (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),

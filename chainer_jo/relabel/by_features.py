@@ -113,7 +113,7 @@ class ByFeatures:
     def __post_init__(self) -> None:
         self.threads = min(self.threads, usable_cores())
         self.labels = majority(self.sets.train.given)
-        check_enough(self.labels, self.recipe.folds)
+        check_enough(self.labels, self.recipe.folds, f"data {self.sets.train.source!r}: ")
         self.extractors: list[Extractor] = []
         if self.features in COMPUTED:
             self.extractors = candidates(self.features, self.sets.train)
@@ -242,6 +242,8 @@ class ByProbabilities:
                 f"probabilities {file!r}: class names with numbers have more than one order, "
                 "expected an .npz with an array 'class_names' of text"
             )
+        if len({*names}) < len(names):
+            raise UserError(f"probabilities {file!r}: 'class_names' {names}, expected each once")
         if sorted(names) != sorted(classes) or numbers.shape[1] != len(classes):
             raise UserError(
                 f"probabilities {file!r}: {numbers.shape[1]} columns for {len(classes)} classes, "

@@ -12,7 +12,7 @@ from chainer_jo import files
 from chainer_jo.command_line import print_safely
 from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.devices import resolve_device
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, escaped
 from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.estimate.recipe import COMPUTED, Recipe
 from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels, drawn_for_review
@@ -53,7 +53,7 @@ def relabel(flags: argparse.Namespace) -> None:
     corrector = _corrector(flags, sets)
     files.check_unchanged(f"features {flags.features!r}", decided, deciding(flags))
     classes = images.class_names
-    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    shown = ", ".join(map(escaped, classes[:5])) + (", ..." if len(classes) > 5 else "")
     print_safely(f"{len(images):,} images of {len(classes)} classes ({shown})")
     about = [f"{name}: {value}" for name, value in corrector.about.items()]
     print_safely(*about, sep="\n", flush=True)
@@ -79,7 +79,7 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
         file = getattr(flags, name)
         if file not in (None, *COMPUTED) and (os.path.isdir(file) or not os.path.exists(file)):
             computed = f", or {', '.join(COMPUTED)}" if name == "features" else ""
-            raise UserError(f"--{name} {file}: no such file, expected an .npz or .npy{computed}")
+            raise UserError(f"--{name} {file}: no file, expected an .npz or .npy{computed}")
         values[name] = file if file in (None, *COMPUTED) else files.digest(file)
     return values
 

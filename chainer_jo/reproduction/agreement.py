@@ -14,13 +14,7 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.trials import (
-    Scatter,
-    Trials,
-    limit,
-    typical_variance,
-    weighted_mean,
-)
+from chainer_jo.reproduction.trials import Scatter, Trials, limit, typical_variance, weighted_mean
 
 #: Probability that a faithful repetition is reported to differ, for any number of cells.
 ERROR_RATE = 0.01

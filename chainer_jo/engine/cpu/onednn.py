@@ -55,9 +55,7 @@ class OneDNN(Backend):
         self.recordings = weakref.WeakKeyDictionary()
         self._dtype = FLOAT32 if precision == "fp32" else _bfloat16()
         self._planner = plans.Planner(
-            library,
-            self.buffers,
-            dnnl.F32 if precision == "fp32" else dnnl.BF16,
+            library, self.buffers, dnnl.F32 if precision == "fp32" else dnnl.BF16
         )
         self._plans: dict[tuple, Any] = {}
         self._lock = threading.Lock()

@@ -38,13 +38,13 @@ GRIDS, WIDTH, SAME_INTERVAL = 48, 0.8, 0.3
 MAX_GROUP_SHARE = 0.05
 
 
-def check_enough(given: np.ndarray, number: int) -> None:
+def check_enough(given: np.ndarray, number: int, where: str = "") -> None:
     """Raises UserError unless every fold gets two images and some class has two."""
     n = len(given)
     if n < 2 * number:
-        raise UserError(f"{n} images in {number} folds: expected at least two images each")
+        raise UserError(f"{where}{n} images in {number} folds: expected at least two images each")
     if np.bincount(given).max() < 2:
-        raise UserError(f"{n} images of {n} classes: expected two or more of some class")
+        raise UserError(f"{where}{n} images of {n} classes: expected two or more of some class")
 
 
 def folds(

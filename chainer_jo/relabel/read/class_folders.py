@@ -29,7 +29,8 @@ def parts(root: Path) -> dict[str, str]:
     """Parts of a divided data set, {use: folder}, with a training part; else empty. A folder with
     images directly in it is a class, whatever its name.
 
-    Raises UserError for two folders of one use, or if all folders are parts, but none for training.
+    Raises UserError for two folders of one use, or without a training part if all folders are
+    parts, or one has a folder of a class beside it.
     """
     folders = _names(root, folders=True)
     names = [name for name in folders if name.lower() in PARTS]
@@ -42,10 +43,13 @@ def parts(root: Path) -> dict[str, str]:
         if beside := [f"{name}/" for name in folders if name not in names]:
             _note(root, beside, "as they are beside the parts of the set")
         return folder_of
-    if names and len(names) == len(folders):
-        if not classes:
-            raise UserError(f"images in {str(root)!r}: {shown} alone, expected train/, too")
-        _log.warning("%s: %s: classes, as images are in them", root, shown)
+    others = {*folders} - {*names}
+    divided = [n for n in names if n not in classes and others & {*_names(root / n, folders=True)}]
+    if divided or names and not (others or classes):
+        shown = ", ".join(divided or names)
+        raise UserError(f"images in {str(root)!r}: {shown} without train/, expected both")
+    if named := [name for name in names if images_below(root / name)]:
+        _log.warning("%s: %s: classes, not parts of the set", root, ", ".join(named))
     return {}
 
 

@@ -132,9 +132,10 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
         if names is not None:
             classes = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except Exception as error:  # a damaged archive can raise anything
+        reason = f"no array {error}" if isinstance(error, KeyError) else one_line(error)
         raise UserError(
-            f"{where}: {one_line(error)}, expected an .npz with arrays {kind!r} (images, "
-            "dimensions) and 'paths' (images,), text and no objects"
+            f"{where}: {reason}, expected an .npz with arrays {kind!r} (images, dimensions) and "
+            "'paths' (images,), text and no objects"
         ) from None
     fits = numbers.dtype.kind in "fiu" and numbers.ndim == 2 and numbers.shape[1]
     if not fits or paths.shape != numbers.shape[:1] or paths.dtype.kind not in "US":

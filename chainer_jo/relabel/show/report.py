@@ -26,11 +26,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.outcome.outcome import Outcome
 from chainer_jo.relabel.read.image_features import usual_size
-from chainer_jo.relabel.show.summary import (
-    given_labels,
-    sampling_interval,
-    tables,
-)
+from chainer_jo.relabel.show.summary import given_labels, sampling_interval, tables
 from chainer_jo.text import counted, percent
 
 #: Most groups of duplicates that are listed.

@@ -28,12 +28,7 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running import provenance, scheduler
 from chainer_jo.reproduction.running.computation import Computation
-from chainer_jo.reproduction.running.scheduler import (
-    Work,
-    longest_first,
-    pending,
-    with_first_steps,
-)
+from chainer_jo.reproduction.running.scheduler import Work, longest_first, pending, with_first_steps
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.status import Cost, Status, duration
 from chainer_jo.reproduction.running.store import RunStore, read_packed
@@ -134,8 +129,8 @@ def _check_noise_rates(study: Study, outputs: Sequence[Output]) -> None:
     asked = study.noise_rates
     if asked and all({e.noise.rate for e in out.experiments} != set(asked) for out in outputs):
         raise UserError(
-            f"--noise-rates {' '.join(f'{rate:g}' for rate in asked)}: rates are fixed in "
-            "this script; expected a script of Tables 1 or 2 or Figures 2 or 3"
+            f"--noise-rates {' '.join(map(str, asked))}: rates are fixed in this script; expected "
+            "a script of Tables 1 or 2 or Figures 2 or 3, learning_curves.py or corrected_labels.py"
         )
 
 
@@ -195,7 +190,7 @@ def _check_precision(script: Script) -> None:
     """Raises UserError if this machine cannot compute the runs; with --dry-run it is a note. The
     workers of a cluster are checked one by one."""
     flags = script.flags
-    if flags.precision == "fp32" or flags.cluster:
+    if flags.cluster or (flags.precision, flags.engine) == ("fp32", "auto"):
         return
     from chainer_jo.engine.backend import choose_backend
 
@@ -203,7 +198,8 @@ def _check_precision(script: Script) -> None:
         choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
     except UserError as error:
         fp32 = flags.results / replace(script.study, precision="fp32").folder
-        line = f"{error}; --precision fp32 computes in float32, in {fp32}"
+        other = f"; --precision fp32 computes in float32, in {fp32}"
+        line = f"{error}{other if flags.precision != 'fp32' else ''}"
         if not flags.dry_run:
             raise UserError(line) from None
         _logger.warning(line)

@@ -73,16 +73,9 @@ def parse(description: str, argv: list[str] | None, family: Family) -> argparse.
         add(f"--{name}", type=Path, default=Path(name), help=text)
     seed = "seed of the first trial, from which further trials count up; default: 0"
     add("--seed", type=Limits(int, 0), default=0, help=seed)
-    add(
-        "--resnet50-weights",
-        dest="weights",
-        type=os.path.abspath,
-        metavar="FILE",
-        help=f"ImageNet weights of ResNet-50 (npz or safetensors), {family.weights_help}",
-    )
-    plan = (
-        "list runs with state and estimated time only; with an ID, say why that run is in its state"
-    )
+    weights = f"ImageNet weights of ResNet-50 (npz or safetensors), {family.weights_help}"
+    add("--resnet50-weights", dest="weights", type=os.path.abspath, metavar="FILE", help=weights)
+    plan = "list runs with state and estimated time only; with an ID, say why it is in its state"
     add("--dry-run", nargs="?", const="", metavar="ID", help=plan)
     no_runs = "write outputs from finished runs only; compute nothing"
     add("--no-runs", dest="runs", action="store_false", help=no_runs)
@@ -144,7 +137,7 @@ class InMemory:
     weights_help = "whose features give pseudo labels"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
-        rates = "noise rates of Tables 1 and 2 and Figures 2 and 3; default: the paper's"
+        rates = "noise rates, where a script lets them be chosen; default: the paper's"
         add("--noise-rates", type=Limits(float, 0, 1), nargs="+", metavar="RATE", help=rates)
         features = "features of the training images, from which pseudo labels are clustered"
         add("--features", type=os.path.abspath, metavar="NPZ", help=features)
@@ -153,6 +146,8 @@ class InMemory:
         """The study that the flags ask for, and the settings of its runs that only this family
         has."""
         source = find(flags.data)
+        if flags.weights and flags.preset.image_shape[2] != 3:
+            raise UserError(f"--resnet50-weights {flags.weights}: expected images in colour")
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         device = "@numpy" if flags.device == "cpu" else f"@cupy:{flags.device[5:]}"
         people = getattr(flags, "labels", None)

@@ -24,6 +24,7 @@ from chainer_jo.reproduction.experiments.experiment import (
     Optimization,
 )
 from chainer_jo.reproduction.paper import settings as paper
+from chainer_jo.reproduction.paper import tables
 
 #: The noise of images that come with noisy labels: kind and rate.
 REAL = ("real", 0.0)
@@ -270,9 +271,8 @@ class Study:
             try:
                 usual = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
-                raise UserError(
-                    f"noise rate {rate:g}: the paper has no hyper parameters for it"
-                ) from None
+                known = sorted({rate for _, rate in tables.TABLE5.cells})
+                raise UserError(f"noise rate {rate}: expected one of Table 5, {known}") from None
             given = {**vars(usual), **given}
         length = epochs or stop_epoch or schedule.epochs
         start_epoch = schedule.start_epoch if start_epoch is None else start_epoch

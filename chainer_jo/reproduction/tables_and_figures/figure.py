@@ -10,12 +10,7 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell
 from chainer_jo.reproduction.tables_and_figures.claims_page import judged, table
-from chainer_jo.reproduction.tables_and_figures.curves import (
-    LOG_ENTRIES,
-    Curve,
-    Series,
-    events_of,
-)
+from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES, Curve, Series, events_of
 from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv, grid
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
