@@ -1,6 +1,5 @@
 """Who runs what next, and what becomes of it when other processes interfere."""
 
-import _multiprocessing
 import errno
 import fcntl
 import logging
@@ -94,7 +93,7 @@ def test_a_system_without_semaphores_is_one_line(monkeypatch):
     def none(*_, **__):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(_multiprocessing, "SemLock", none)
+    monkeypatch.setattr("multiprocessing.synchronize._multiprocessing.SemLock", none)
     expected = "worker processes: Permission denied, expected .*semaphor"
     with pytest.raises(UserError, match=expected):
         Processes(2, threads=1)
