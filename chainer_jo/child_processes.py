@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, InvalidStateError, ProcessPoolExecutor
 from multiprocessing import resource_tracker
 from typing import Any
 
@@ -48,7 +48,9 @@ class Processes(ProcessPoolExecutor):
 
     def submit(self, function: Callable, /, *arguments: Any, **keywords: Any) -> Future:
         with without_ctrl_c(), _environment(self._variables):
-            return super().submit(function, *arguments, **keywords)
+            future = super().submit(function, *arguments, **keywords)
+        future.__class__ = _Cancellable
+        return future
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind:
@@ -57,6 +59,15 @@ class Processes(ProcessPoolExecutor):
             # Ends the wait for a result that is half sent.
             self._result_queue._writer.close()  # type: ignore[attr-defined]
         self.shutdown(cancel_futures=True)
+
+
+class _Cancellable(Future):
+    """Future that the end of its process does not concern once it is cancelled: Python 3.11 tells
+    it all the same, and prints the error of that."""
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        with contextlib.suppress(InvalidStateError):
+            super().set_exception(exception)
 
 
 def end_with_parent() -> None:

@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,6 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 from here import noted
+from processes import wait_until
 from tiny import STUDY
 
 from chainer_jo.child_processes import Processes
@@ -97,6 +99,19 @@ def test_a_system_without_semaphores_is_one_line(monkeypatch):
     expected = "worker processes: Permission denied, expected .*semaphor"
     with pytest.raises(UserError, match=expected):
         Processes(2, threads=1)
+
+
+def test_an_interrupt_after_runs_were_cancelled_says_nothing(monkeypatch, capfd):
+    """However long this process takes from the kill to the shutdown."""
+    end = Processes.shutdown
+    monkeypatch.setattr(Processes, "shutdown", lambda *a, **k: time.sleep(0.5) or end(*a, **k))
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    with pytest.raises(KeyboardInterrupt), Processes(1) as executor:
+        runs = [executor.submit(time.sleep, 100) for _ in range(9)]
+        wait_until(runs[1].running)  # the queue of the process is full then
+        assert any([run.cancel() for run in runs])
+        raise KeyboardInterrupt
+    assert capfd.readouterr().err == ""
 
 
 def threads_of_this_process():
