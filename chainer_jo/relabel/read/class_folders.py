@@ -29,8 +29,8 @@ def parts(root: Path) -> dict[str, str]:
     """Parts of a divided data set, {use: folder}, with a training part; else empty. A folder with
     images directly in it is a class, whatever its name.
 
-    Raises UserError for two folders of one use, or without a training part if all folders are
-    parts, or one has a folder of a class beside it.
+    Raises UserError for two folders of one use; without a training part also if all folders are
+    parts, or if one repeats a class that is beside it.
     """
     folders = _names(root, folders=True)
     names = [name for name in folders if name.lower() in PARTS]
