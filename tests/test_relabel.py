@@ -128,14 +128,16 @@ def test_a_network_on_the_labels_as_given_is_asked_for(
 
 
 def test_a_network_on_the_labels_as_given_is_compared_on_parts_of_the_data(tmp_path, capsys):
-    paths = [f"{part}/{c}/{i}.png" for part in ("train", "test") for c in "ab" for i in range(3)]
+    paths = [
+        f"{part}/{c}/{i}.png" for part in ("train", "test") for c in ("a", "b\nb") for i in range(3)
+    ]
     for path in paths:
         (tmp_path / "set" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "set" / path).touch()
     np.savez(tmp_path / "f.npz", features=np.eye(len(paths)), paths=paths)
     words = ("--features", tmp_path / "f.npz", "--baseline", "--dry-run", "--out", tmp_path / "out")
     assert run("relabel", tmp_path / "set", *words) == 0
-    assert "6 images of 2 classes" in capsys.readouterr().out
+    assert r"6 images of 2 classes (a, b\nb)" in capsys.readouterr().out
 
 
 def test_probabilities_of_any_model(own_set, tmp_path, capsys):
