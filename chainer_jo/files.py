@@ -108,7 +108,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"folder {str(folder)!r}: exists; name a folder that is not there")
+            raise UserError(f"folder {str(folder)!r}: exists, expected a new or empty folder")
         place = Path(os.path.realpath(folder))  # resolves links and "."
         place.parent.mkdir(parents=True, exist_ok=True)
         stays = place.exists() and (place.samefile(os.curdir) or os.path.ismount(place))

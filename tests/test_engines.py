@@ -10,13 +10,7 @@ from float64_functions import batch_norm_relu_gradients, conv2d_gradients, relat
 from float64_functions import conv2d as conv2d64
 
 from chainer_jo.engine.cpu import onednn
-from chainer_jo.engine.functions import (
-    as_activation,
-    batch_norm_relu,
-    conv2d,
-    linear,
-    spatial_mean,
-)
+from chainer_jo.engine.functions import as_activation, batch_norm_relu, conv2d, linear, spatial_mean
 from chainer_jo.engine.interface import EPS
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.relabel.estimate.features import FeatureNetwork

@@ -16,7 +16,7 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
     wrong = example.write(tmp_path / "a" / "digits")
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["digits"]
     for path in (tmp_path / "a", tmp_path / "a" / "digits" / "labels.csv"):
-        with pytest.raises(UserError, match=f"folder '{path}': exists; name a folder"):
+        with pytest.raises(UserError, match=f"folder '{path}': exists, expected"):
             example.write(path)
     images = read_sets(str(tmp_path / "a" / "digits" / "labels.csv")).train
     true = labels_of(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)

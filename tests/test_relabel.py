@@ -128,9 +128,8 @@ def test_a_network_on_the_labels_as_given_is_asked_for(
 
 
 def test_a_network_on_the_labels_as_given_is_compared_on_parts_of_the_data(tmp_path, capsys):
-    paths = [
-        f"{part}/{c}/{i}.png" for part in ("train", "test") for c in ("a", "b\nb") for i in range(3)
-    ]
+    folders = "train/a", "train/b\nb", "test/a", "test/b\nb"
+    paths = [f"{folder}/{i}.png" for folder in folders for i in range(3)]
     for path in paths:
         (tmp_path / "set" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "set" / path).touch()

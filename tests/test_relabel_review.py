@@ -194,7 +194,7 @@ def test_a_corrected_set_is_written_once_and_found_again(relabel, own_set, tmp_p
     assert "has the set with other labels" in words
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
-    assert "exists, expected a folder to be made" in relabel("--apply", tmp_path / "other", code=2)
+    assert "exists, expected a new or" in relabel("--apply", tmp_path / "other", code=2)
 
 
 def test_no_set_is_written_while_its_labels_are_in_doubt(own_set, tmp_path, capsys):

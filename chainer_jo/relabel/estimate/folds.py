@@ -39,7 +39,8 @@ MAX_GROUP_SHARE = 0.05
 
 
 def check_enough(given: np.ndarray, number: int, where: str = "") -> None:
-    """Raises UserError unless every fold gets two images and some class has two."""
+    """Raises UserError, with ``where`` first, unless every fold gets two images and some class has
+    two."""
     n = len(given)
     if n < 2 * number:
         raise UserError(f"{where}{n} images in {number} folds: expected at least two images each")

@@ -133,7 +133,7 @@ class ResultsFolder:
             return
         empty = apply.is_dir() and not any(apply.iterdir())
         if not empty and self._key(apply) not in self._made.get("applied", {}):
-            raise UserError(f"--apply {apply}: exists, expected a folder to be made, or empty")
+            raise UserError(f"--apply {apply}: exists, expected a new or empty folder")
 
     def to_apply(self, apply: Path, labels: str, number: int) -> bool:
         """True if the corrected set that ``labels`` identifies, of a number of files, has yet to be

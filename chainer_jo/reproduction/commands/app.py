@@ -140,7 +140,8 @@ def _seconds_per_epoch(study: Study) -> float | None:
     own = usual is None or of_the_paper(study.data) == of_the_paper(usual)
     if not own and preset.image_shape is not None:
         return None
-    slower = 3.0 ** ((preset.precision == "mixed") - (study.precision == "mixed"))  # docs/cpu.md
+    # fp32 takes 2.9 (`half`) to 3.8 (`paper`) times as long as mixed, see docs/cpu.md.
+    slower = 3.3 ** ((preset.precision == "mixed") - (study.precision == "mixed"))
     return slower * preset.seconds_per_iteration * (preset.train_images / preset.batch_size)
 
 
@@ -153,7 +154,7 @@ def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> 
         print(*why_lines(flags.run_id, experiments, store, left), sep="\n")
         return
     if left and flags.runs:
-        _check_precision(script)
+        _check_backend(script)
     check_results(experiments, store)
     _print_head(script, left)
     _note_others(script)
@@ -186,7 +187,7 @@ def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> 
         raise UserError(missing[0])
 
 
-def _check_precision(script: Script) -> None:
+def _check_backend(script: Script) -> None:
     """Raises UserError if this machine cannot compute the runs; with --dry-run it is a note. The
     workers of a cluster are checked one by one."""
     flags = script.flags
@@ -197,9 +198,10 @@ def _check_precision(script: Script) -> None:
     try:
         choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
     except UserError as error:
-        fp32 = flags.results / replace(script.study, precision="fp32").folder
-        other = f"; --precision fp32 computes in float32, in {fp32}"
-        line = f"{error}{other if flags.precision != 'fp32' else ''}"
+        line = str(error)
+        if flags.precision != "fp32":
+            fp32 = flags.results / replace(script.study, precision="fp32").folder
+            line += f"; --precision fp32 computes in float32, in {fp32}"
         if not flags.dry_run:
             raise UserError(line) from None
         _logger.warning(line)

@@ -271,7 +271,7 @@ class Study:
             try:
                 usual = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
-                known = sorted({rate for _, rate in tables.TABLE5.cells})
+                known = sorted({column for _, column in tables.TABLE5.cells})
                 raise UserError(f"noise rate {rate}: expected one of Table 5, {known}") from None
             given = {**vars(usual), **given}
         length = epochs or stop_epoch or schedule.epochs

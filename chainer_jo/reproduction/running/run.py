@@ -9,7 +9,7 @@ from functools import partial
 import chainer
 import numpy as np
 from chainer import training
-from chainer.serializers import DictionarySerializer
+from chainer.serializers import npz
 
 from chainer_jo import files, seeds
 from chainer_jo.data.labelled_data import LabelledData
@@ -202,10 +202,9 @@ class Run:
 
     def _outcome(self) -> dict:
         """The scores of a finished run; saves its weights and labels."""
-        weights = DictionarySerializer()
-        weights.save(self.model)
-        ordered = dict(sorted(weights.target.items()))  # Chainer's order is a set's
-        files.write(self.folder / "model.npz", lambda file: np.savez_compressed(file, **ordered))
+        # Chainer's order is a set's, another in every process.
+        weights = dict(sorted(npz.serialize(self.model).items()))
+        files.write(self.folder / "model.npz", lambda file: np.savez_compressed(file, **weights))
         outcome = {"state": "finished", **self._scores()}
         if self.experiment.relabelling:
             labels = self._final_labels
