@@ -25,12 +25,12 @@ HEADERS = {
     "first": "after the first update",
     "last": "at the end",
     "except_best_class": "except the best class",
-    "above_0.99": "probability above 0.99",
+    "above_0.99": "probability of at least 0.99",
 }
 CAPTION = "Ablations of the first step: label accuracy (%)"
 NOTE = (
     "Except the best class: label accuracy at the end over all classes except the most accurate "
-    "one. Probability above 0.99: share of the labels with such a maximum at the end."
+    "one. Probability of at least 0.99: share of the labels with such a maximum at the end."
 )
 
 
@@ -42,7 +42,7 @@ class Ablations(Table):
 
 
 def right(which: str) -> Quantity:
-    """Label accuracy (percent) of one column, or the share of labels above 0.99."""
+    """Label accuracy (percent) of one column, or the share of labels of at least 0.99."""
     if which == "above_0.99":
         return confidence("share", "1-0.99")
 
