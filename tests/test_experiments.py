@@ -10,7 +10,7 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.data.labelled_data import LabelledData, as_keys
+from chainer_jo.data.labelled_data import UNKNOWN, Labelled, LabelledData, as_keys
 from chainer_jo.errors import UserError
 from chainer_jo.method.augmentation import mean_image
 from chainer_jo.method.cnn_crf import CNNCRF, K_END
@@ -255,6 +255,25 @@ def test_transition_matrices_of_another_shape_are_refused(monkeypatch, study, ma
     split = own_noise(monkeypatch, study, lambda labels, *_: labels, lambda rate, names: matrix)
     with pytest.raises(UserError, match=rf"noise 'mine': T is {found}, expected .* \(10, 10"):
         _ = split.transition_matrix
+
+
+def test_noise_that_comes_with_the_images_is_counted_where_true_labels_are_known(study):
+    """A transition matrix without noise would make Forward and CNN-CRF cross entropy."""
+    rng, digit = np.random.default_rng(0), digits.load()
+    true, images = digit.train.labels, digit.train.images
+    noisy = np.where(rng.random(len(true)) < 0.4, 9 - true, true).astype(np.int32)
+    known = np.where(rng.random(len(true)) < 0.5, true, UNKNOWN).astype(np.int32)
+
+    def split(true):
+        train = Labelled(images, noisy, true)
+        data = replace(digit, train=train, validation=digit.test)
+        return study.baseline("forward", "real", 0.0, 0).split(data)
+
+    expected = 0.6 * np.eye(10) + 0.4 * np.eye(10)[::-1]
+    np.testing.assert_allclose(split(known).transition_matrix, expected, atol=0.2)
+    for missing in (np.full_like(true, UNKNOWN), np.where(true == 3, UNKNOWN, true)):
+        with pytest.raises(UserError, match="^noise 'real': T is not known, expected images of"):
+            _ = split(missing.astype(np.int32)).transition_matrix
 
 
 def test_first_steps_come_first_and_once_unless_they_have_finished(tmp_path, study):

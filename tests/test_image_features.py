@@ -236,7 +236,8 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
     monkeypatch.setattr(lite0, "installed", lambda: tmp_path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 0
     (said,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("features: ")]
-    assert said.startswith("features: pixels (8 x 8) predict ") and said.endswith("more than noise")
+    assert said.startswith("features: networks on pixels (8 x 8) agree with ")
+    assert said.endswith("more than noise")
     shares = json.loads((out / "results.json").read_text())["choice"]
     assert set(shares) == {"noise", "pixels (8 x 8)"} and shares["noise"] < 0.8
     assert f"{100 * shares['pixels (8 x 8)']:.1f} %" in said

@@ -1,6 +1,7 @@
 """From given labels to wrong and new ones: the decision, and the training behind it."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
 from chainer_jo.relabel.estimate import label_noise, training
@@ -160,7 +162,7 @@ def test_errors_are_found_and_mended(kind, rate):
 
 
 @pytest.mark.parametrize("images,spread,rate,expected", [
-    (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes, expected 160"),
+    (100, 0.6, 0.3, "^The new labels may .* 100 different images of 4 classes, expected 160"),
     (800, 1e3, 0.3, "^The new labels may .* network predicts .* hardly more"),
     (800, 3.0, 0.3, "^The new labels may .* expected accuracy of a network .* is [345]. %, "
         "expected"),
@@ -174,13 +176,12 @@ def test_doubt(images, spread, rate, expected):
 
 def judged(images, wrong_by_class):
     """Images of so many of each class, for which the network gives the given class 0.9; the new
-    labels give the first class so much of each."""
+    label of so large a share of them is the first class."""
     given = np.repeat(np.arange(len(images)), images)
     predicted = np.full((len(given), len(images)), 0.1 / (len(images) - 1))
     predicted[np.arange(len(given)), given] = 0.9
-    new = np.zeros_like(predicted)
-    new[:, 0] = np.asarray(wrong_by_class)[given]
-    new[np.arange(len(given)), given] += 1 - new[:, 0]
+    place = np.concatenate([(np.arange(n) + 0.5) / n for n in images])
+    new = np.eye(len(images))[np.where(place < np.asarray(wrong_by_class)[given], 0, given)]
     names = [f"class {k}" for k in range(len(images))]
     return LabelErrors(names, given, new, predicted, None, np.eye(len(images)))
 
@@ -206,6 +207,22 @@ def test_the_columns_of_the_table_are_computed_once():
 def test_doubt_by_the_shares_of_wrong_labels(images, wrong_by_class, said):
     found = judged(images, wrong_by_class).doubt
     assert said in found and bool(said) == bool(found)
+
+
+def test_what_is_no_evidence_changes_no_doubt():
+    """Small probabilities of other images keep no class, empty columns have no correct labels, and
+    copies are predicted no more surely than one image."""
+    found = judged([600, 600, 10], [0, 0.2, 1])
+    tails = 0.98 * found.probabilities + 0.02 * np.eye(3)[2]
+    assert "labelled class 2 keeps" in replace(found, probabilities=tails).doubt
+    found = judged([1000] * 2, [0, 0.1])
+    votes = np.stack([found.given, *[np.full(2000, UNKNOWN)] * 3], axis=1)
+    assert found.doubt == replace(found, votes=votes).doubt == ""
+    given, right = np.repeat(np.arange(200) % 2, 6), np.repeat(np.arange(200) < 114, 6)
+    guessed = np.eye(2)[np.where(right, given, 1 - given)]
+    found = LabelErrors("ab", given, guessed, 0.8 * guessed + 0.1, None, np.eye(2))
+    copies = np.arange(1200).reshape(200, 6)
+    assert not found.doubt and "hardly more" in replace(found, duplicates=copies).doubt
 
 
 def test_labels_of_which_most_are_exchanged_are_foretold_through_the_noise():

@@ -13,7 +13,6 @@ from chainer_jo.relabel.outcome.corrected_labels import (
     drawn_for_review,
 )
 from chainer_jo.relabel.outcome.outcome import Accuracy, doubt
-from chainer_jo.relabel.show.summary import sampling_interval
 
 
 @pytest.fixture
@@ -106,9 +105,3 @@ def test_labels_that_make_a_worse_network_are_doubted():
     assert "probably worse" in found and "reaches 0.9 % instead of 40.7 % on test" in found
     for unchanged in ((180, 0.617, 0.661), (180, 0.617, 0.600), (1, 1.0, 0.0), (180, None, 0.1)):
         assert "probably worse" not in doubt([Accuracy("test", *unchanged)])
-
-
-def test_the_interval_of_an_estimate_counts_sampling():
-    """As by hand, by Agresti and Coull; no image of few is not none of all."""
-    assert sampling_interval(0.308, 1797) == "28.7 to 33.0 %"
-    assert sampling_interval(0.0, 20) == "0.0 to 19.4 %"

@@ -26,7 +26,7 @@ from chainer_jo.relabel.command import parse
 from chainer_jo.relabel.correction import deciding
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
-from chainer_jo.relabel.show.summary import sampling_interval
+from chainer_jo.relabel.show.summary import WRONG_OR_MORE
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.label_files import renamed
 from chainer_jo.relabel.write.results_folder import MADE, ResultsFolder
@@ -50,11 +50,9 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
         share, by_class = float(arrays["share_wrong"]), arrays["share_wrong_by_class"]
         np.testing.assert_allclose(arrays["transition"].sum(axis=1), 1)
         np.testing.assert_allclose(arrays["network"].sum(axis=1), 1, rtol=1e-5)
-    words = "of the given labels are wrong (more if errors follow the appearance of images)"
-    assert f"an estimated {100 * share:.1f} % {words}" in said
+    assert f"an estimated {100 * share:.1f} % of the given labels are {WRONG_OR_MORE}" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
-    assert f"95 % interval: {sampling_interval(share, 60)}). " in page
     assert f"chainer_jo {__version__}, " in page and "<code>chainer-jo relabel labels.csv" in page
     assert ("No warning" in page) != ('class="doubt"' in page)
     listed = content(tmp_path / "out" / "report.html")
@@ -177,7 +175,7 @@ def test_a_corrected_set_is_written_once_and_found_again(relabel, own_set, tmp_p
     assert len(links) == 60 and not any(map(os.path.isabs, links.values()))
     assert all((images / name).read_bytes() for name in links)
     before = files_below(tmp_path / "sets")
-    relabel(*apply)
+    assert f"with the same labels: {apply[1]}" in relabel(*apply)
     assert files_below(tmp_path / "sets") == before
     shutil.rmtree(images)  # a synchronisation that stopped half way
     assert "1 of the set's 61 files are there; remove them, and" in relabel(*apply, code=2)

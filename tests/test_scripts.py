@@ -9,6 +9,7 @@ from tiny import TINY
 
 from chainer_jo import files
 from chainer_jo.data import source
+from chainer_jo.reproduction.commands import app
 from chainer_jo.reproduction.experiments import presets
 from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.running import provenance
@@ -52,6 +53,22 @@ def test_results_of_other_code_are_noted(computed, caplog, monkeypatch):
     assert run(table1, computed, *SMALL) == 0
     (note,) = caplog.messages
     assert note.startswith("3 of 3 finished runs were made by other code than this (commit ")
+
+
+def test_runs_that_other_code_had_begun_are_noted_when_they_end(computed, caplog, monkeypatch):
+    store = RunStore(computed / "results" / "tiny")
+    baseline = Study(TINY, "digits").baseline("cross_entropy", "symmetric", 0.5, 0)
+
+    def ended(*_):
+        result = store.result(baseline)
+        result["provenance"]["sources"] = "another"
+        store.save_result(baseline, result)
+        return True
+
+    monkeypatch.setattr(app, "_run", ended)
+    assert run(table1, computed, *SMALL) == 0
+    (note,) = caplog.messages
+    assert note.startswith("1 of 3 finished runs were made by other code than this (commit ")
 
 
 def test_a_preset_is_the_same_where_its_precision_cannot_be_had(

@@ -100,8 +100,9 @@ def test_refuses_unknown_rules(keywords):
      r"'mine' returned or assigned labels: expected labels.soft_labels\[...\] = "),
     (lambda labels, mean: setattr(labels, "soft_labels", mean),
      "'mine' returned or assigned labels: expected .*, and nothing returned"),
-    (lambda labels, mean: labels.soft_labels.fill(np.inf),
-     "'mine' wrote NaN or infinity: expected finite labels"),
+    *((lambda labels, mean, value=value: labels.soft_labels.fill(value),
+       "'mine' wrote rows that are no distributions: expected rows from 0 on that sum to 1")
+      for value in (np.inf, np.nan, 1.0, -1.0 / C)),
 ])  # fmt: skip
 def test_refuses_a_rule_that_does_not_write_labels(monkeypatch, rule, message):
     monkeypatch.setitem(RULES, "mine", rule)

@@ -176,11 +176,11 @@ def test_what_is_predicted_of_an_image_does_not_depend_on_the_others():
     assert np.ptp(one_by_one, axis=0).min() > 1e-3
 
 
-def small_updater(optimizer=None, graph=False):
+def small_updater(optimizer=None, graph=False, objective=JointObjective):
     """Five steps of 8 images are two epochs of 20; some true labels are not known."""
     rng = np.random.default_rng(0)
     x, noisy = rng.random((20, 5), dtype=np.float32), rng.integers(3, size=20).astype(np.int32)
-    objective = JointObjective(np.full(3, 1 / 3, np.float32), alpha=1.2, beta=0.8)
+    objective = objective(np.full(3, 1 / 3, np.float32), alpha=1.2, beta=0.8)
     weights = rng.random((3, 5), dtype=np.float32)
     model = Classifier(chainer.links.Linear(5, 3, initialW=weights), objective)
     return JointUpdater(
@@ -235,9 +235,32 @@ def test_an_epochs_means_and_accuracies_are_reported(known):
     assert updater.epoch == updater.get_optimizer("main").epoch == 2 and updater.replays == 0
 
 
+class ByEpoch(JointObjective):
+    """A loss with a weight by epoch that no checkpoint has, and a term in float64."""
+
+    def start_epoch(self, epoch):
+        self.alpha = 0.7 + epoch
+        return True
+
+    def forward(self, logits, labels):
+        loss = super().forward(logits, labels)
+        self.terms["alpha"] = np.float64(self.alpha / 3) * loss.array
+        return loss
+
+
+class Narrow(JointObjective):
+    """NumPy would broadcast its probabilities to all classes."""
+
+    def forward(self, logits, labels):
+        loss = super().forward(logits, labels)
+        self.probabilities = self.probabilities[:, :1]
+        return loss
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 4])
-def test_sums_within_an_epoch_go_on_from_a_checkpoint(steps):
-    whole, killed, continued = small_updater(), small_updater(), small_updater()
+@pytest.mark.parametrize("kind", [JointObjective, ByEpoch])
+def test_sums_within_an_epoch_go_on_from_a_checkpoint(steps, kind):
+    whole, killed, continued = (small_updater(objective=kind) for _ in range(3))
     for updater in (whole, killed):
         for _ in range(steps):
             updater.update()
@@ -254,6 +277,8 @@ def test_sums_within_an_epoch_go_on_from_a_checkpoint(steps):
 
 
 def test_what_does_not_fit_is_refused():
+    with pytest.raises(UserError, match=r"^loss Narrow: .* shape \(8, 1\), expected \(8, 3\)$"):
+        small_updater(objective=Narrow).update()
     order = BatchIterator(4, 2, 0, 1, pad=2, flip=False)
     images = Images(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
     optimizer = FlatMomentumSGD(0.1).setup(small_chain())

@@ -16,7 +16,7 @@ import numpy as np
 from chainer_jo import files, seeds
 from chainer_jo.data import cifar10n
 from chainer_jo.data.digits import NAME as DIGITS
-from chainer_jo.data.labelled_data import Labelled, LabelledData
+from chainer_jo.data.labelled_data import UNKNOWN, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise as models
 from chainer_jo.method.pseudo_labels import pixel_features, pseudo_labels, read_features
@@ -114,8 +114,15 @@ class LabelSource(ABC):
 
     def transition(self, noise: Noise, train: Labelled, classes: Sequence[str]) -> np.ndarray:
         """True T (c, c) float64, T_ij = p(noisy j | true i), for Forward and CNN-CRF: by default
-        the frequencies among the training images of a run."""
-        return models.observed_matrix(train.true_labels, train.labels, len(classes))
+        the frequencies among the training images of a run with a known true label. Raises UserError
+        if a class has no such image."""
+        known = train.take(np.flatnonzero(train.true_labels != UNKNOWN))
+        if len(np.unique(known.true_labels)) < len(classes):
+            raise UserError(
+                f"noise {noise.kind!r}: T is not known, expected images of every class with a "
+                "known true label, or methods without T"
+            )
+        return models.observed_matrix(known.true_labels, known.labels, len(classes))
 
     def kept(self, noise: Noise, seed: int, results: Path) -> Path | None:
         """File of a results folder in which the labels are kept, if they are."""
@@ -147,17 +154,13 @@ class Drawn(LabelSource):
 
 @dataclass(frozen=True)
 class AsTheyCome(LabelSource):
-    """Labels that the images come with: true ones, or noisy ones (Clothing1M), for which T is not
-    known."""
+    """Labels that the images come with: true ones, or noisy ones (Clothing1M)."""
 
     short: str
     with_images: bool = False
 
     def labels(self, data, rows, noise, seed, given):
         return data.train.labels[rows]
-
-    def transition(self, noise, train, classes):
-        return np.eye(len(classes))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from chainer_jo.data.labelled_data import Labelled, LabelledData, check_labels, 
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.accuracy import accuracy
-from chainer_jo.method.label_sources import AsTheyCome, LabelFiles, Noise
+from chainer_jo.method.label_sources import LabelFiles, Noise
 
 #: Number of images on disk that the mean colour is estimated from.
 MEAN_COLOUR_IMAGES = 500
@@ -82,7 +82,7 @@ class NoisySplit:
             raise UserError(f"data set {data.name!r}: this run needs {selection.name!r}")
         self.selection = selection
         self.noise = noise
-        if not (data.is_clean or isinstance(noise.source, AsTheyCome)):
+        if not (data.is_clean or noise.source.with_images):
             raise UserError(f"noise {noise.kind!r}: the data have noisy labels, expected 'real'")
         used = as_used(data, selection)
         self.fingerprint = used.fingerprint()

@@ -35,7 +35,8 @@ class Objective(chainer.Link):
     heads = 1
 
     def start_epoch(self, epoch: int) -> bool:
-        """Adapts the loss to an epoch, counted from 0; returns True if the loss changes."""
+        """Adapts the loss to an epoch, counted from 0; returns True if the loss changes. Called
+        before each epoch, and also where a run resumes within one."""
         return False
 
     def predict(self, logits: chainer.Variable):

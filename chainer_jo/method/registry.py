@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from chainer_jo.errors import UserError
@@ -13,8 +15,8 @@ class Registry(dict[str, Entry]):
     """Entries by name, which becomes part of the description of a run. Add your own under a new
     name, at the top level of a script. ``registry[name]`` raises UserError for an unknown name.
 
-    ``what`` is the noun for an entry, and ``every`` holds all registries: `provenance` notes the
-    source files of their entries.
+    ``what`` is the noun for an entry, ``every`` holds all registries, and ``added_by`` the file
+    that added an entry: `provenance` notes it and the source files of the entry.
     """
 
     every: ClassVar[list[Registry]] = []
@@ -22,7 +24,12 @@ class Registry(dict[str, Entry]):
     def __init__(self, what: str) -> None:
         super().__init__()
         self.what = what
+        self.added_by: dict[str, Path] = {}
         self.every.append(self)
+
+    def __setitem__(self, name: str, entry: Entry) -> None:
+        super().__setitem__(name, entry)
+        self.added_by[name] = Path(sys._getframe(1).f_code.co_filename)
 
     def __missing__(self, name: str) -> Entry:
         raise UserError(f"{self.what} {name!r}: expected one of {', '.join(self)}")

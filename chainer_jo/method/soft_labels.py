@@ -95,7 +95,8 @@ class SoftLabels:
 
     def update(self) -> None:
         """Updates Y in place by the rule. Raises UserError if the rule returns labels, puts another
-        array into ``soft_labels``, or writes NaN or infinity although the mean is finite."""
+        array into ``soft_labels``, or writes rows that are no distributions although the mean's
+        rows are."""
         if self._apply is None:
             return
         labels, rule = self.soft_labels, f"label rule {self.rule!r}"
@@ -103,9 +104,9 @@ class SoftLabels:
         if returned is not None or self.soft_labels is not labels:
             expected = "labels.soft_labels[...] = new labels, and nothing returned"
             raise UserError(f"{rule} returned or assigned labels: expected {expected}")
-        xp = self.xp
-        if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
-            raise UserError(f"{rule} wrote NaN or infinity: expected finite labels")
+        if not _are_distributions(labels) and _are_distributions(self.mean_probabilities()):
+            expected = "expected rows from 0 on that sum to 1"
+            raise UserError(f"{rule} wrote rows that are no distributions: {expected}")
 
     def serialize(self, serializer) -> None:
         """Saves or loads labels and history, by a Chainer serializer or deserializer. Every array
@@ -118,6 +119,11 @@ class SoftLabels:
         if self._ring is not None:
             for i, past in enumerate(self._ring):
                 self._ring[i] = serializer(f"ring{i}", past)
+
+
+def _are_distributions(rows) -> bool:
+    """True if each row (..., c) is finite, not negative and sums to 1, but for rounding."""
+    return bool((rows.min() >= 0) & (abs(rows.sum(axis=-1) - 1).max() < 0.01))
 
 
 def soft(labels: SoftLabels, mean) -> None:

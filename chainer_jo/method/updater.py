@@ -73,6 +73,7 @@ class JointUpdater(StandardUpdater):
         self._references = {k: labels for k, labels in references.items() if labels is not None}
         self._sums: dict[str, Any] = {}
         self.steps_of_epoch = 0
+        self._began = False
         self._graph = GraphStep(self._step, cuda.cupy) if graph else None
 
     @property
@@ -87,6 +88,9 @@ class JointUpdater(StandardUpdater):
 
     def update_core(self) -> None:
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
+        if not self._began:  # whether new or resumed
+            self.model.objective.start_epoch(iterator.epoch)
+            self._began = True
         batch = iterator.next()
         fetched = self.images.fetch(batch, iterator)
         if self._graph is None:
@@ -115,16 +119,26 @@ class JointUpdater(StandardUpdater):
         with self._passes.whole_step():
             loss = model(x, labels)
             self._passes.backward(loss)
-            self.labels.write(batch.indices, model.objective.probabilities)
+            self.labels.write(batch.indices, self._probabilities(labels.shape))
             for name, value in model.objective.terms.items():
-                total = self._sum(name, value)
+                total = self._sum(name)
                 total += value
         optimizer.update()
 
-    def _sum(self, name: str, like):
-        """Sum of a term of the loss over the epoch, a 0-d array."""
+    def _probabilities(self, shape: tuple[int, ...]):
+        """The objective's s of the batch. Raises UserError for another shape, which would be
+        broadcast into the labels."""
+        objective = self.model.objective
+        if (found := objective.probabilities.shape) != shape:
+            loss = type(objective).__name__
+            raise UserError(f"loss {loss}: probabilities have shape {found}, expected {shape}")
+        return objective.probabilities
+
+    def _sum(self, name: str):
+        """Sum of a term of the loss over the epoch, a 0-d array float32."""
         if name not in self._sums:
-            self._sums[name] = backend.get_array_module(like).zeros((), like.dtype)
+            xp = backend.get_array_module(self.labels.soft_labels)
+            self._sums[name] = xp.zeros((), np.float32)
         return self._sums[name]
 
     def _report(self) -> None:
@@ -146,6 +160,5 @@ class JointUpdater(StandardUpdater):
         self.steps_of_epoch = serializer("steps", self.steps_of_epoch)
         sums = {name: float(total) for name, total in self._sums.items()}
         saved = json.loads(serializer("sums", json.dumps(sums)))
-        xp = backend.get_array_module(self.labels.soft_labels)
         for name, value in saved.items():
-            self._sum(name, xp.zeros((), np.float32))[...] = value
+            self._sum(name)[...] = value

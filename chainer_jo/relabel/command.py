@@ -107,8 +107,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--beta", type=float, help=f"weight of the entropy term L_e; default: {Recipe.beta}")
     add("--learning-rate", type=float, help=f"learning rate; default: {Recipe.learning_rate}")
     add("--epochs", type=int, help=f"epochs of each step; default: {Recipe.epochs}")
-    add("--prior", choices=("labels", "uniform"), default="labels", help="class distribution: "
-        "frequencies of the noisy labels (default) or uniform")  # fmt: skip
+    add("--prior", choices=("labels", "uniform"), default="labels", help="class distribution "
+        "p: mean of the labels, in each epoch of the new ones (default), or uniform")  # fmt: skip
     add("--seed", type=int, default=0, help="random seed; default: 0")
     add = group("computation")
     add("--device", default="auto", help="of built-in features: cpu, cuda or cuda:N; auto: cuda if "

@@ -149,4 +149,6 @@ def _apply(
     number = int((~left_out).sum()) + len(sets.others) + bool(sets.train.lines)
     if folder.to_apply(flags.apply, content, number):
         corrected_set.write(labels, sets, flags.apply, copy, flags.drop_unsure)
-    print_safely("written:", flags.apply)
+        print_safely("written:", flags.apply)
+    else:
+        print_safely("unchanged, as written before with the same labels:", flags.apply)

@@ -115,10 +115,14 @@ class LabelErrors:
     @property
     def share_wrong_by_column(self) -> np.ndarray:
         """`share_wrong` (m,) of each column of labels; 0 for an empty column."""
-        votes = self.given[:, None] if self.votes is None else self.votes
-        wrong = 1 - np.take_along_axis(self.probabilities, votes, axis=1)
-        given = votes != UNKNOWN
+        wrong = 1 - np.take_along_axis(self.probabilities, self._every_label, axis=1)
+        given = self._every_label != UNKNOWN
         return np.where(given, wrong, 0).sum(axis=0) / np.maximum(given.sum(axis=0), 1)
+
+    @property
+    def _every_label(self) -> np.ndarray:
+        """All labels of every image, int (n, m), UNKNOWN in empty places."""
+        return self.given[:, None] if self.votes is None else self.votes
 
     @cached_property
     def doubt(self) -> str:
@@ -130,12 +134,14 @@ class LabelErrors:
 
     def _reason_for_doubt(self) -> str:
         n, c = self.probabilities.shape
+        n -= sum(len(group) - 1 for group in self.duplicates)  # copies are no further evidence
         errs = 1 - float(self.predicted.max(axis=1).mean())
-        wrong = float(self.share_wrong_by_column.mean())
+        number = (self._every_label != UNKNOWN).sum(axis=0)
+        wrong = float(np.average(self.share_wrong_by_column, weights=number))
         if n < (least := MIN_IMAGES_PER_CLASS * c):
-            return f"{n:,} images of {c} classes, expected {least:,} or more"
+            return f"{n:,} different images of {c} classes, expected {least:,} or more"
         guessed = ((self.predicted @ self.transition).argmax(axis=1) == self.given).mean()
-        usual = np.bincount(self.given).max() / n
+        usual = np.bincount(self.given).max() / len(self.given)
         if guessed - usual < 2 * np.sqrt(usual * (1 - usual) / n):
             return (
                 f"a network predicts {percent(guessed)} of the labels, hardly more than the most "
@@ -156,7 +162,7 @@ class LabelErrors:
                 f"network's expected error of {percent(errs)}. Either few labels are wrong, or "
                 "the errors depend on the appearance of images and cannot be detected from labels"
             )
-        given, left = np.bincount(self.given, minlength=c), self.probabilities.sum(axis=0)
+        given, left = (np.bincount(labels, minlength=c) for labels in (self.given, self.new))
         classes = np.flatnonzero(left < MIN_SHARE_KEPT * given).tolist()
         gone = ", ".join(f"{self.class_names[k]}" for k in classes)
         return f"hardly any image labelled {gone} keeps its label" if gone else ""

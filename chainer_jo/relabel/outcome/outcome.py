@@ -67,7 +67,7 @@ class Outcome:
 def choice_in_words(shares: Mapping[str, float]) -> str:
     """`Outcome.choice` and its margins in words."""
     best, *others = sorted(shares, key=lambda name: -shares[name])
-    words = f"{best} predict {percent(shares[best])} of the given labels of held-out images"
+    words = f"networks on {best} agree with {percent(shares[best])} of the given labels"
     for other in others:
         words += f", {100 * (shares[best] - shares[other]):.1f} points more than {other}"
     return words

@@ -26,7 +26,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.outcome.outcome import Outcome
 from chainer_jo.relabel.read.image_features import usual_size
-from chainer_jo.relabel.show.summary import given_labels, sampling_interval, tables
+from chainer_jo.relabel.show.summary import WRONG_OR_MORE, given_labels, tables
 from chainer_jo.text import counted, percent
 
 #: Most groups of duplicates that are listed.
@@ -101,12 +101,9 @@ def write(outcome: Outcome, name: str, path: Path, folder: Path, command: str) -
 def _sections(outcome: Outcome) -> tuple[str, str]:
     """Main numbers; tables and settings of the computation."""
     labels, share = outcome.labels, outcome.labels.errors.share_wrong
-    interval = sampling_interval(share, len(labels.images))
-    wrong = f"of the {given_labels(labels)} are estimated wrong (95 % interval: {interval}). "
-    wrong += "The interval covers chance, not errors that follow the appearance of images."
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (percent(share), wrong),
+        (percent(share), f"of the {given_labels(labels)} are estimated {WRONG_OR_MORE}"),
     ]
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from chainer_jo.data.labelled_data import UNKNOWN
-from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels, Z
+from chainer_jo.relabel.outcome.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.outcome.outcome import Accuracy, Outcome, choice_in_words
 from chainer_jo.text import aligned, counted, percent
 
@@ -17,8 +16,9 @@ MOST_CLASSES, MOST_CONFUSED = 10, 10
 #: Least entry of the transition matrix that is shown.
 MIN_SHARE_SHOWN = 0.005
 #: Words that follow the estimated share of wrong labels. Networks learn such errors like right
-#: labels, so under labels of people the estimate is too low.
-WRONG_OR_MORE = "wrong (more if errors follow the appearance of images)"
+#: labels, so under labels of people the estimate is too low. Noise of classes that no network can
+#: tell apart is not identifiable, and the estimate too high.
+WRONG_OR_MORE = "wrong (more if errors follow the appearance of images, fewer if classes overlap)"
 
 
 def tables(outcome: Outcome, most: int | None = None) -> dict[str, list[list[str]]]:
@@ -125,11 +125,3 @@ def summary(outcome: Outcome) -> list[str]:
     for rows in shown.values():
         lines += ["", *aligned(rows)]
     return [*lines, "", doubtful] if (doubtful := outcome.doubt) else lines
-
-
-def sampling_interval(share: float, number: int) -> str:
-    """Interval of 95 % for a share in [0, 1] of so many images (Agresti and Coull), in words. It
-    counts sampling, not errors of the method."""
-    middle = (number * share + 2) / (number + 4)
-    half = Z * math.sqrt(middle * (1 - middle) / (number + 4))
-    return f"{100 * max(0.0, middle - half):.1f} to {percent(min(1.0, middle + half))}"

@@ -157,7 +157,7 @@ def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> 
         _check_backend(script)
     check_results(experiments, store)
     _print_head(script, left)
-    _note_others(script)
+    note = _note_others(script)
     if flags.dry_run:
         _print_plan(script, left)
         return
@@ -165,6 +165,7 @@ def work(builds: Sequence[Build], family: Family, flags: argparse.Namespace) -> 
         _bind_data(script)  # with other data than the folder's nothing is computed or deleted
         store.delete(*reversed(experiments))  # no second step without its first
     finished = _run(script, left) if flags.runs else True
+    _note_others(script, note)  # runs that other code had begun
     shown = _shown(script)
     if not (flags.runs and experiments):
         _check_trials(script, shown)
@@ -220,14 +221,16 @@ def _print_head(script: Script, left: Left) -> None:
     )
 
 
-def _note_others(script: Script) -> None:
-    """Warns of finished runs made by other code."""
+def _note_others(script: Script, known: str = "") -> str:
+    """Warns of finished runs made by other code, unless it is ``known``; returns the note."""
     finished = [r for e in script.experiments if (r := script.store.result(e))]
-    if note := provenance.other_code(finished):
+    note = provenance.other_code(finished)
+    if note not in ("", known):
         again = (
             "another --results folder" if read_packed(script.store.root, logs=False) else "--fresh"
         )
         _logger.warning("%s; %s repeats the runs", note, again)
+    return note
 
 
 def _print_plan(script: Script, left: Left) -> None:

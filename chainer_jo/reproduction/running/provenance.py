@@ -217,22 +217,23 @@ _READ: dict[int, tuple[dict[Path, str], object]] = {}
 def _registered() -> Iterator[tuple[Path, str]]:
     """Files outside the package that define entries of registries, each with its code. They are
     read once, before anything is computed: later changes do not run."""
-    for entry in (entry for registry in Registry.every for entry in registry.values()):
-        if id(entry) not in _READ:
-            paths = [path for path in _files_of(entry) if path.exists()]
-            _READ[id(entry)] = {path: _code(path.read_bytes()) for path in paths}, entry
-        yield from _READ[id(entry)][0].items()
+    for registry in Registry.every:
+        for name, entry in registry.items():
+            if id(entry) not in _READ:
+                paths = {registry.added_by.get(name, ROOT), *_files_of(entry)}
+                own = [path for path in paths if path.is_file() and not path.is_relative_to(ROOT)]
+                _READ[id(entry)] = {path: _code(path.read_bytes()) for path in own}, entry
+            yield from _READ[id(entry)][0].items()
 
 
 def _files_of(entry: Any) -> set[Path]:
-    """Files outside the package of an entry's functions: itself, its attributes and its methods."""
+    """Files of an entry's functions: itself, its attributes and its methods."""
     entry = _function(entry)
     parts = [entry, *getattr(entry, "__dict__", {}).values()]
     for each in type(entry).__mro__:
         parts += vars(each).values()
     codes = [getattr(_function(part), "__code__", None) for part in parts]
-    paths = {Path(code.co_filename) for code in codes if code}
-    return {path for path in paths if not path.is_relative_to(ROOT)}
+    return {Path(code.co_filename) for code in codes if code}
 
 
 def _function(part: Any) -> Any:
