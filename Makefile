@@ -8,6 +8,7 @@ ARGS   ?=
 GPU    ?=
 
 $(if $(filter-out 12 13,$(GPU))$(word 2,$(GPU)),$(error GPU=$(GPU): expected 12 or 13))
+OTHER        := $(if $(GPU),$(if $(filter 12,$(GPU)),13,12))
 VARIANT      := $(if $(GPU),-gpu$(strip $(GPU)))
 REQUIREMENTS := requirements$(VARIANT).txt
 STAMP        := $(VENV)/.stamp$(VARIANT)
@@ -16,6 +17,11 @@ BIN          := $(VENV)/bin
 PIP          := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: table1 test lint setup setup-test moved requirements clean
+
+# An environment keeps the Python that it was made with.
+HAS    := $(shell $(BIN)/python -V 2>/dev/null)
+WANTED := $(if $(filter command,$(origin PYTHON)),$(shell $(PYTHON) -V 2>/dev/null))
+$(if $(and $(HAS),$(filter-out $(HAS),$(WANTED))),$(error PYTHON=$(PYTHON): $(VENV) has $(HAS), expected the same, or first make clean))
 
 # An environment runs the code of the checkout that it was set up in: a copy sets up its own.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -44,7 +50,8 @@ $(STAMP): requirements-build.txt $(REQUIREMENTS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || { \
 	  echo "Python 3.11 to 3.14 is needed, $(PYTHON) is none: try make PYTHON=python3.12" >&2; exit 2; }
 	@echo "Setting up $(VENV) from $(REQUIREMENTS)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(if $(OTHER),rm -f $(VENV)/.stamp-gpu$(OTHER)*; $(BIN)/python -m pip uninstall --quiet --yes cupy-cuda$(OTHER)x 2>/dev/null)
 	@$(PIP) --require-hashes -r requirements-build.txt
 	@$(PIP) --require-hashes --no-build-isolation -r $(REQUIREMENTS)
 	@$(PIP) --no-deps --no-build-isolation --editable .
@@ -63,8 +70,8 @@ ALWAYS  := --extra cpu --extra features --extra weights --extra cluster
 requirements:
 	printf 'setuptools<81\nwheel\n' | $(COMPILE) --upgrade -o requirements-build.txt -
 	$(COMPILE) --upgrade pyproject.toml $(ALWAYS) -c requirements-build.txt -o requirements.txt
-	$(COMPILE) pyproject.toml $(ALWAYS) --extra gpu -c requirements.txt -o requirements-gpu12.txt
-	$(COMPILE) pyproject.toml $(ALWAYS) --extra gpu13 -c requirements.txt -o requirements-gpu13.txt
+	$(COMPILE) --upgrade pyproject.toml $(ALWAYS) --extra gpu -c requirements.txt -o requirements-gpu12.txt
+	$(COMPILE) --upgrade pyproject.toml $(ALWAYS) --extra gpu13 -c requirements.txt -o requirements-gpu13.txt
 	$(PYTHON) -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  print(*project["optional-dependencies"]["test"], sep="\n")' | \
 	  $(COMPILE) --upgrade -c requirements.txt -c requirements-build.txt -o requirements-test.txt -

@@ -3,6 +3,8 @@
 The paper states the effects without numbers, so this table has no counterpart there.
 """
 
+from statistics import fmean
+
 from chainer_jo.reproduction.claims.comparisons import NOISES
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.experiment import Experiment
@@ -53,7 +55,7 @@ def right(which: str) -> Quantity:
         if which == "last":
             return 100 * last["recovery"]
         worse = sorted(last["recovery_by_class"])[:-1]
-        return 100 * sum(worse) / len(worse)
+        return 100 * fmean(worse)
 
     return read
 

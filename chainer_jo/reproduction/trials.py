@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import fsum, sqrt
 from statistics import fmean, median, stdev, variance
 
 CONFIDENCE = 0.95
@@ -150,7 +150,7 @@ class Scatter:
         freedom unless one side has two trials."""
         several = [side.finished for side in sides if len(side.finished) > 1]
         degrees = sum(len(numbers) - 1 for numbers in several)
-        squares = sum(variance(numbers) * (len(numbers) - 1) for numbers in several)
+        squares = fsum(variance(numbers) * (len(numbers) - 1) for numbers in several)
         return Scatter(squares / max(degrees, 1), degrees)
 
     def shrunk(self, typical: float | None) -> Scatter:
@@ -178,7 +178,8 @@ def weighted_mean(cells: Sequence[Trials], scatters: Sequence[Scatter]) -> Trial
     by the inverse of their scatter, so that noisy cells do not dominate."""
     weights = [scatter.variance**-0.5 for scatter in scatters]
     columns = zip(*(cell.finished for cell in cells), strict=True)
-    means = (sum(map(float.__mul__, weights, column)) / sum(weights) for column in columns)
+    total = fsum(weights)
+    means = (fsum(map(float.__mul__, weights, column)) / total for column in columns)
     return Trials(dict(enumerate(means)))
 
 

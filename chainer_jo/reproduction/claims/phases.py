@@ -1,6 +1,7 @@
 """Phases of a training curve as one number per trial, for schedules of any length."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import fsum
 from statistics import fmean
 
 from chainer_jo.reproduction.trials import Trials
@@ -49,7 +50,7 @@ def peak(curves: Curves) -> Trials:
 
     def at(trial: int) -> float:
         others = [by_trial[other] for other in by_trial.keys() - {trial}] or [by_trial[trial]]
-        totals = [sum(each) for each in zip(*others, strict=True)]
+        totals = [fsum(each) for each in zip(*others, strict=True)]
         return by_trial[trial][totals.index(max(totals))]
 
     diverged: dict[int, float | None] = {t: None for t, curve in curves.items() if curve is None}

@@ -192,6 +192,8 @@ RESULTS_FOLLOW_FROM = (
     "reproduction/running/starting_labels.py",
 )
 ROOT = Path(chainer_jo.__file__).parent
+#: Python's own code, for example of data classes, is part of the version of Python.
+STDLIB = Path(inspect.__file__).parent
 
 
 #: Names and contents, read on import: when a run ends, the source tree may be at another commit.
@@ -233,7 +235,8 @@ def _files_of(entry: Any) -> set[Path]:
     for each in type(entry).__mro__:
         parts += vars(each).values()
     codes = [getattr(_function(part), "__code__", None) for part in parts]
-    return {Path(code.co_filename) for code in codes if code}
+    paths = {Path(code.co_filename) for code in codes if code}
+    return {path for path in paths if "site-packages" in path.parts or STDLIB not in path.parents}
 
 
 def _function(part: Any) -> Any:

@@ -17,7 +17,8 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv
-from chainer_jo.reproduction.tables_and_figures.plot import INK, RC, note_under, png_and_pdf
+from chainer_jo.reproduction.tables_and_figures import plot
+from chainer_jo.reproduction.tables_and_figures.plot import INK, RC, note_under
 
 #: The message for a finished first step without final labels.
 LOST = "unchanged, because the final labels of the first step are not in this folder"
@@ -140,4 +141,4 @@ def draw_images(
                 axes.set_xlabel(shown.caption, color=shown.colour)
         canvas.suptitle(heading, fontsize=10, color=INK)
         note_under(canvas, footnote)
-        return png_and_pdf(canvas)
+        return plot.png_and_pdf(canvas)
