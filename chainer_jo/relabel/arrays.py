@@ -169,7 +169,8 @@ def _labels(values: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if table.ndim != 2 or table.shape[0] != n or table.shape[1] < 2:
         column = values if table.shape != (n, 1) else table[:, 0]
         return _classes("labels", column, n, "row"), np.ones(n, bool)
-    present = ~np.vectorize(_is_missing, [bool])(table)
+    with np.errstate(invalid="ignore"):  # comparing NaN sets a flag on some processors
+        present = ~np.vectorize(_is_missing, [bool])(table)
     if len(empty := np.flatnonzero(~present.any(axis=1))):
         raise UserError(f"labels: row {empty[0]} has none, expected one or more")
     given = table[present].tolist() if table.dtype.kind == "O" else table[present]
