@@ -317,7 +317,8 @@ def compare(
             )
             if options.json:
                 files.write_json(options.json, result)
-    text = markdown(result, summary, columns)
+    whole = options.methods == list(methods)  # some methods have nothing to be compared with
+    text = markdown(result, summary if whole else lambda blocks: [], columns)
     print(text)
     if options.json:
         files.write_text(options.json.with_suffix(".md"), text)
