@@ -16,8 +16,8 @@ from chainer_jo.method.noisy_split import as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv
 from chainer_jo.reproduction.tables_and_figures import plot
+from chainer_jo.reproduction.tables_and_figures.output import Results, TableOrFigure, as_csv
 from chainer_jo.reproduction.tables_and_figures.plot import INK, RC, note_under
 
 #: The message for a finished first step without final labels.
