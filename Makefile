@@ -20,8 +20,8 @@ PIP          := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # An environment keeps the Python that it was made with.
 HAS    := $(shell $(BIN)/python -V 2>/dev/null)
-WANTED := $(if $(filter command,$(origin PYTHON)),$(shell $(PYTHON) -V 2>/dev/null))
-$(if $(and $(HAS),$(filter-out $(HAS),$(WANTED))),$(error PYTHON=$(PYTHON): $(VENV) has $(HAS), expected the same, or first make clean))
+WANTED := $(if $(filter command,$(origin PYTHON)),$(or $(shell $(PYTHON) -V 2>/dev/null),none))
+$(if $(and $(HAS),$(filter-out clean,$(or $(MAKECMDGOALS),table1)),$(filter-out $(HAS),$(WANTED))),$(error PYTHON=$(PYTHON): $(VENV) has $(HAS), expected the same, or first make clean))
 
 # An environment runs the code of the checkout that it was set up in: a copy sets up its own.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -50,7 +50,7 @@ $(STAMP): requirements-build.txt $(REQUIREMENTS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || { \
 	  echo "Python 3.11 to 3.14 is needed, $(PYTHON) is none: try make PYTHON=python3.12" >&2; exit 2; }
 	@echo "Setting up $(VENV) from $(REQUIREMENTS)"
-	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@if $(BIN)/python -c '' 2>/dev/null; then $(BIN)/python -m venv $(VENV); else $(PYTHON) -m venv --clear $(VENV); fi
 	@$(if $(OTHER),rm -f $(VENV)/.stamp-gpu$(OTHER)*; $(BIN)/python -m pip uninstall --quiet --yes cupy-cuda$(OTHER)x 2>/dev/null)
 	@$(PIP) --require-hashes -r requirements-build.txt
 	@$(PIP) --require-hashes --no-build-isolation -r $(REQUIREMENTS)

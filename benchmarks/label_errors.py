@@ -317,7 +317,7 @@ def compare(
             )
             if options.json:
                 files.write_json(options.json, result)
-    whole = options.methods == list(methods)  # some methods have nothing to be compared with
+    whole = methods.keys() <= {record["method"] for record in result["records"]}
     text = markdown(result, summary if whole else lambda blocks: [], columns)
     print(text)
     if options.json:

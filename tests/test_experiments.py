@@ -264,11 +264,14 @@ def test_noise_that_comes_with_the_images_is_counted_where_true_labels_are_known
     noisy = np.where(rng.random(len(true)) < 0.4, 9 - true, true).astype(np.int32)
     known = np.where(rng.random(len(true)) < 0.5, true, UNKNOWN).astype(np.int32)
 
-    def split(true):
-        train = Labelled(images, noisy, true)
-        data = replace(digit, train=train, validation=digit.test)
-        return study.baseline("forward", "real", 0.0, 0).split(data)
+    def noisy_set(true):
+        return replace(digit, train=Labelled(images, noisy, true), validation=digit.test)
 
+    def split(true):
+        return study.baseline("forward", "real", 0.0, 0).split(noisy_set(true))
+
+    with pytest.raises(UserError, match="^noise 'none': the data have noisy labels, expected 'rea"):
+        study.baseline("forward", "none", 0.0, 0).split(noisy_set(true))
     expected = 0.6 * np.eye(10) + 0.4 * np.eye(10)[::-1]
     np.testing.assert_allclose(split(known).transition_matrix, expected, atol=0.2)
     for missing in (np.full_like(true, UNKNOWN), np.where(true == 3, UNKNOWN, true)):

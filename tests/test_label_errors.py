@@ -162,7 +162,7 @@ def test_errors_are_found_and_mended(kind, rate):
 
 
 @pytest.mark.parametrize("images,spread,rate,expected", [
-    (100, 0.6, 0.3, "^The new labels may .* 100 different images of 4 classes, expected 160"),
+    (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes, expected 160"),
     (800, 1e3, 0.3, "^The new labels may .* network predicts .* hardly more"),
     (800, 3.0, 0.3, "^The new labels may .* expected accuracy of a network .* is [345]. %, "
         "expected"),

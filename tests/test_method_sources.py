@@ -78,12 +78,14 @@ def test_all_parts_are_read():
 
 
 CALLABLES = f"""
+import textwrap
 from functools import lru_cache, partial, wraps
 {SOURCE}
 def wrapped(function):
     return wraps(function)(lambda *arguments: function(*arguments))
 
 class Mine:
+    shortened = textwrap.shorten
     def __call__(self, labels, mean):
         return 2
 
@@ -125,11 +127,21 @@ def test_the_file_of_every_kind_of_entry_counts(tmp_path, monkeypatch, entry, re
 
     plain = provenance.sources_digest()
     before, code = digest_with(CALLABLES)
-    assert " with mine.py" in code
+    assert " with mine.py" in code and "textwrap.py" not in code
     assert digest_with(CALLABLES + "# a comment\n") == (before, code)
     path.write_text(SOURCE[:15])  # edited while it runs, half a function even
     assert (provenance.sources_digest(), provenance.code()) == (before, code)
     assert len({plain, before, digest_with(CALLABLES.replace("2", "3"))[0]}) == 3
+
+
+def test_the_file_that_adds_an_entry_of_the_package_counts(tmp_path, monkeypatch):
+    path, digests = tmp_path / "mine.py", {provenance.sources_digest()}
+    monkeypatch.setitem(RULES, "mine", None)
+    for statement in ("RULES['mine'] = RULES['soft']", "RULES |= {'mine': RULES['hard']}"):
+        path.write_text(statement)
+        exec(compile(statement, str(path), "exec"), {"RULES": RULES})
+        digests.add(provenance.sources_digest())
+    assert len(digests) == 3
 
 
 def result(sources, commit="abc"):

@@ -100,9 +100,9 @@ def test_refuses_unknown_rules(keywords):
      r"'mine' returned or assigned labels: expected labels.soft_labels\[...\] = "),
     (lambda labels, mean: setattr(labels, "soft_labels", mean),
      "'mine' returned or assigned labels: expected .*, and nothing returned"),
-    *((lambda labels, mean, value=value: labels.soft_labels.fill(value),
-       "'mine' wrote rows that are no distributions: expected rows from 0 on that sum to 1")
-      for value in (np.inf, np.nan, 1.0, -1.0 / C)),
+    *((lambda labels, mean, row=row: np.copyto(labels.soft_labels, row),
+       "'mine' wrote rows that are no probabilities: expected finite rows from 0 on that sum to 1")
+      for row in (np.inf, np.nan, 1.0, np.eye(C)[0] * 3 - 2 / C)),
 ])  # fmt: skip
 def test_refuses_a_rule_that_does_not_write_labels(monkeypatch, rule, message):
     monkeypatch.setitem(RULES, "mine", rule)

@@ -36,7 +36,7 @@ class Objective(chainer.Link):
 
     def start_epoch(self, epoch: int) -> bool:
         """Adapts the loss to an epoch, counted from 0; returns True if the loss changes. Called
-        before each epoch, and also where a run resumes within one."""
+        before each epoch, and again where a run resumes: the state follows from the epoch alone."""
         return False
 
     def predict(self, logits: chainer.Variable):

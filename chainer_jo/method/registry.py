@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from chainer_jo.errors import UserError
 
@@ -28,8 +29,16 @@ class Registry(dict[str, Entry]):
         self.every.append(self)
 
     def __setitem__(self, name: str, entry: Entry) -> None:
-        super().__setitem__(name, entry)
-        self.added_by[name] = Path(sys._getframe(1).f_code.co_filename)
+        self._add({name: entry})
+
+    def __ior__(self, entries: Mapping[str, Entry]) -> Self:  # type: ignore[misc, override]
+        return self._add(entries)
+
+    def _add(self, entries: Mapping[str, Entry]) -> Self:
+        super().update(entries)
+        file = Path(sys._getframe(2).f_code.co_filename)  # the caller of the caller
+        self.added_by |= dict.fromkeys(entries, file)
+        return self
 
     def __missing__(self, name: str) -> Entry:
         raise UserError(f"{self.what} {name!r}: expected one of {', '.join(self)}")

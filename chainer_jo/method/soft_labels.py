@@ -95,7 +95,7 @@ class SoftLabels:
 
     def update(self) -> None:
         """Updates Y in place by the rule. Raises UserError if the rule returns labels, puts another
-        array into ``soft_labels``, or writes rows that are no distributions although the mean's
+        array into ``soft_labels``, or writes rows that are no probabilities although the mean's
         rows are."""
         if self._apply is None:
             return
@@ -104,9 +104,9 @@ class SoftLabels:
         if returned is not None or self.soft_labels is not labels:
             expected = "labels.soft_labels[...] = new labels, and nothing returned"
             raise UserError(f"{rule} returned or assigned labels: expected {expected}")
-        if not _are_distributions(labels) and _are_distributions(self.mean_probabilities()):
-            expected = "expected rows from 0 on that sum to 1"
-            raise UserError(f"{rule} wrote rows that are no distributions: {expected}")
+        if not _are_probabilities(labels) and _are_probabilities(self.mean_probabilities()):
+            expected = "expected finite rows from 0 on that sum to 1, or less to weigh images"
+            raise UserError(f"{rule} wrote rows that are no probabilities: {expected}")
 
     def serialize(self, serializer) -> None:
         """Saves or loads labels and history, by a Chainer serializer or deserializer. Every array
@@ -121,9 +121,9 @@ class SoftLabels:
                 self._ring[i] = serializer(f"ring{i}", past)
 
 
-def _are_distributions(rows) -> bool:
-    """True if each row (..., c) is finite, not negative and sums to 1, but for rounding."""
-    return bool((rows.min() >= 0) & (abs(rows.sum(axis=-1) - 1).max() < 0.01))
+def _are_probabilities(rows) -> bool:
+    """True if each row (..., c) is finite, not negative and sums to at most 1, but for rounding."""
+    return bool((rows.min() >= 0) & (rows.sum(axis=-1).max() < 1.01))
 
 
 def soft(labels: SoftLabels, mean) -> None:

@@ -134,15 +134,15 @@ class LabelErrors:
 
     def _reason_for_doubt(self) -> str:
         n, c = self.probabilities.shape
-        n -= sum(len(group) - 1 for group in self.duplicates)  # copies are no further evidence
         errs = 1 - float(self.predicted.max(axis=1).mean())
         number = (self._every_label != UNKNOWN).sum(axis=0)
         wrong = float(np.average(self.share_wrong_by_column, weights=number))
         if n < (least := MIN_IMAGES_PER_CLASS * c):
-            return f"{n:,} different images of {c} classes, expected {least:,} or more"
+            return f"{n:,} images of {c} classes, expected {least:,} or more"
         guessed = ((self.predicted @ self.transition).argmax(axis=1) == self.given).mean()
-        usual = np.bincount(self.given).max() / len(self.given)
-        if guessed - usual < 2 * np.sqrt(usual * (1 - usual) / n):
+        usual = np.bincount(self.given).max() / n
+        different = n - sum(len(group) - 1 for group in self.duplicates)  # copies are no evidence
+        if guessed - usual < 2 * np.sqrt(usual * (1 - usual) / different):
             return (
                 f"a network predicts {percent(guessed)} of the labels, hardly more than the most "
                 f"frequent label's {percent(usual)}; an estimated {percent(wrong, 0)} are wrong"

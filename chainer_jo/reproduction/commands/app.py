@@ -225,7 +225,7 @@ def _note_others(script: Script, known: str = "") -> str:
     """Warns of finished runs made by other code, unless it is ``known``; returns the note."""
     finished = [r for e in script.experiments if (r := script.store.result(e))]
     note = provenance.other_code(finished)
-    if note not in ("", known):
+    if note and note.split()[0] != known.split(" ")[0]:  # the number of runs
         again = (
             "another --results folder" if read_packed(script.store.root, logs=False) else "--fresh"
         )

@@ -211,9 +211,9 @@ def sources_digest() -> str:
     return hashlib.sha256("\0".join([_package(), *files_of_entries]).encode()).hexdigest()[:12]
 
 
-#: Code of each entry's files, by its identity; the entry is kept, so that its identity is not given
-#: to another object.
-_READ: dict[int, tuple[dict[Path, str], object]] = {}
+#: Code of each entry's files, by registry, name and identity; the entry is kept, so that its
+#: identity is not given to another object.
+_READ: dict[tuple[str, str, int], tuple[dict[Path, str], object]] = {}
 
 
 def _registered() -> Iterator[tuple[Path, str]]:
@@ -221,11 +221,12 @@ def _registered() -> Iterator[tuple[Path, str]]:
     read once, before anything is computed: later changes do not run."""
     for registry in Registry.every:
         for name, entry in registry.items():
-            if id(entry) not in _READ:
+            key = registry.what, name, id(entry)
+            if key not in _READ:
                 paths = {registry.added_by.get(name, ROOT), *_files_of(entry)}
                 own = [path for path in paths if path.is_file() and not path.is_relative_to(ROOT)]
-                _READ[id(entry)] = {path: _code(path.read_bytes()) for path in own}, entry
-            yield from _READ[id(entry)][0].items()
+                _READ[key] = {path: _code(path.read_bytes()) for path in own}, entry
+            yield from _READ[key][0].items()
 
 
 def _files_of(entry: Any) -> set[Path]:
