@@ -159,6 +159,13 @@ class TestWords:
             assert comparison.word == AGREES and comparison.difference.diverged <= 1
             assert len(comparison.difference.finished) >= 5
 
+    def test_numbers_beside_a_difference_are_of_its_trials(self):
+        """A trial that diverged on one side would make 76.7 / 80.2 of a gain of 9.75."""
+        sides = [Trials({0: 90.0, 1: 90.0, 2: 50.0}), Trials({0: 80.0, 1: 80.5, 2: None})]
+        shown = claims_page._comparison(*[Comparison("a > b", "r", sides)] * 2)
+        assert (shown["here"], shown["difference"]) == ([90.0, 80.25], 9.75)
+        assert (shown["trials"], shown["diverged"]) == (2, 1)
+
     @pytest.mark.parametrize("n", [2, 3, 6])
     def test_the_interval_covers_the_truth_in_95_of_100_cases(self, n):
         """So a comparison at its bound contradicts in one case of 40."""

@@ -88,6 +88,8 @@ def test_training_image_without_a_true_label(folder):
      "key both in noisy_train_key_list.txt and in clean_test_key_list.txt"),
     ("CLEAN_TEST", "../secret.jpg",
      "clean_test_key_list.txt: key is not a path inside the folder: '../secret.jpg'"),
+    ("CLEAN_TEST", "images//0/00002.jpg",  # another spelling of a training image
+     "clean_test_key_list.txt: key is not a path inside the folder: 'images//0/00002.jpg'"),
     ("CATEGORY_FILE", lambda text: "T-shirt\nShirt\n",
      "category_names_eng.txt: 2 classes, expected 14"),
     ("CATEGORY_FILE", lambda text: "Shirt\n" * 14,

@@ -93,6 +93,16 @@ def test_hidden_and_unrelated_files_do_not_matter(folder):
     check(load(str(folder)))
 
 
+@pytest.mark.parametrize("name", ["train/3.png", "test/9/near/3.PNG", "train/11/a/b/3.jpg"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_images_in_another_place_are_refused(folder, tmp_path, packed, name):
+    """They would be left out, perhaps a whole class."""
+    save(folder / name, picture(9))
+    path = pack(folder, tmp_path / "toys.tar", "w", "toys/") if packed else folder
+    with pytest.raises(UserError, match=rf"{name}': expected in (train|test)/<class>/$"):
+        load(str(path))
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_decoded_once_until_an_image_changes_and_mapped(folder, tmp_path, monkeypatch, packed):
     def path():

@@ -222,6 +222,9 @@ def test_a_single_trial_has_moving_means(store, runs, monkeypatch):
     assert len(axes.lines[0].get_ydata()) == 40
     np.testing.assert_allclose(axes.lines[1].get_ydata(), 30)
     assert axes.lines[1].get_xdata().tolist() == [n + 1.5 for n in range(39)]
+    log(store, run, [0.2])
+    (axes,) = drawn(figure, store, monkeypatch)
+    assert [len(line.get_ydata()) for line in axes.lines[:2]] == [1, 0]
 
 
 def test_trials_are_thin_lines(store, runs, monkeypatch):

@@ -170,11 +170,23 @@ def test_what_is_packed_stays_beside_what_comes(packed, tmp_path, capsys):
     before = other.result(FIRST)
     store, more = RunStore(tmp_path / "more" / "tiny"), STUDY.joint("symmetric", 0.5, 1)
     for experiment in (more, SECOND):
+        files.write_json(store.open(experiment) / "log.json", [{"epoch": 1, "test": 1.1}])
         record(store, experiment, seconds=9)
     pack.main(flags(store, other))
     assert "3 runs, 1 of them new, in 0.00 MB" in capsys.readouterr().out
     seconds = {result["id"]: result["seconds"] for result in other.results()}
     assert seconds == {FIRST.id: 0, SECOND.id: 9, more.id: 9} and other.result(FIRST) == before
+
+
+def test_packed_numbers_are_not_replaced(packed, capsys):
+    """Labels and weights that are kept may belong to them."""
+    store, other = packed
+    before = (other.root / PACKED).read_bytes()
+    files.write_json(store.open(SECOND) / "log.json", [{"epoch": 1, "test": 0.9}])
+    record(store, SECOND)
+    line = refused(capsys, *flags(store, other))
+    assert f"{SECOND.id}: other numbers than {other.root / PACKED} has, expected the same" in line
+    assert (other.root / PACKED).read_bytes() == before
 
 
 def test_runs_on_other_data_are_not_packed_together(packed, capsys):

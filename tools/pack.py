@@ -74,12 +74,15 @@ def _keep(run_ids: Sequence[str], store: RunStore, committed: Path) -> None:
 def pack(store: RunStore, root: Path) -> tuple[int, int]:
     """Packs every finished run into the results folder ``root``, in addition to the runs packed
     there; returns the number of packed runs, and of new ones among them. The same runs give the
-    same file.
+    same file. Raises UserError for a run that is packed there with other numbers.
     """
     with files.expected(root / PACKED, "a Python built with liblzma"):
         import lzma
     before = read_packed(root)
     runs = {**before, **store.finished()}
+    for run_id in before:
+        if _numbers(runs[run_id]) != _numbers(before[run_id]):
+            raise _other_numbers(store.root / "runs" / run_id, root)
     lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
     text = "".join(line + "\n" for line in lines)
     packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
@@ -103,7 +106,7 @@ def keep_arrays(store: RunStore, experiment: Experiment, root: Path) -> None:
     if computed["result"].get("weights_sha256", digests[WEIGHTS]) != digests[WEIGHTS]:
         raise UserError(f"{folder / WEIGHTS}: changed since it was written; remove {folder}")
     if _numbers(computed) != _numbers(read_packed(root)[experiment.id]):
-        raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
+        raise _other_numbers(folder, root)
     path = root / "runs" / SUMS
     with files.expected(path, "a digest and a name in each line"):
         lines = files.content(path).decode().splitlines() if path.exists() else []
@@ -112,6 +115,10 @@ def keep_arrays(store: RunStore, experiment: Experiment, root: Path) -> None:
         files.write_bytes(root / "runs" / experiment.id / name, content)
         sums[f"{experiment.id}/{name}"] = digests[name]
     files.write_text(path, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
+
+
+def _other_numbers(folder: Path, root: Path) -> UserError:
+    return UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
 
 
 def _numbers(run: dict) -> dict:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
+from posixpath import normpath
 
 import numpy as np
 
@@ -150,9 +151,10 @@ def _read_keys(root: Path, name: str, problems: Problems) -> list[bytes]:
 
 
 def _stays_inside(key: bytes) -> bool:
+    """True for a path below the folder in its only spelling: others would be another key."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
         return False
-    names = text.split("/") if ".." in text else ()
-    return text[0] != "/" and "\0" not in text and ".." not in names
+    outside = text[0] == "/" or text == ".." or text.startswith("../") or "\0" in text
+    return not outside and text == normpath(text)

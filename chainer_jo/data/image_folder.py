@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
 from chainer_jo import child_processes, files
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once, state_of
-from chainer_jo.data.hidden_names import is_hidden
+from chainer_jo.data.image_names import is_hidden, is_image
 from chainer_jo.data.labelled_data import LabelledData, by_value, clean_data
 from chainer_jo.data.progress import Progress
 from chainer_jo.devices import usable_cores
@@ -35,8 +35,8 @@ def load(path: Path, name: str) -> LabelledData:
     folder are followed.
 
     Raises UserError, naming the file or class: no train or test classes, a class in only one of
-    them, a file that is no image, images of different sizes, a damaged tar, two folders of images
-    in a tar, a link in a tar, or a broken link.
+    them, a file that is no image, an image in another place, images of different sizes, a damaged
+    tar, two folders of images in a tar, a link in a tar, or a broken link.
     """
     listed = path.is_dir()
 
@@ -56,7 +56,17 @@ def _list(root: Path) -> list[Path]:
     for entry in (e for part in PARTS for level in ("*", "*/*") for e in (root / part).glob(level)):
         if not entry.exists() and not is_hidden(entry.name):
             raise UserError(f"image {str(entry)!r}: a link that leads nowhere, expected a file")
+    for entry in (e for part in PARTS for e in (root / part).rglob("*")):
+        if len(entry.relative_to(root).parts) != 3:
+            _check_place(entry.relative_to(root), root)
     return sorted(f for part in PARTS for f in (root / part).glob("*/*") if f.is_file())
+
+
+def _check_place(name: PurePath, where: Path) -> None:
+    """Raises UserError for an image of `PARTS` that is not in a folder of its class."""
+    hidden = any(map(is_hidden, name.parts))
+    if not hidden and is_image(name.name) and (above := [x for x in name.parts if x in PARTS]):
+        raise UserError(f"image {str(where / name)!r}: expected in {above[0]}/<class>/")
 
 
 def _digest_of_listing(root: Path) -> str:
@@ -80,7 +90,7 @@ def _folder_contents(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    with tar_members.read(path, lambda name: not set(PARTS).isdisjoint(name.parts[-3:])) as members:
+    with tar_members.read(path, lambda name: not set(PARTS).isdisjoint(name.parts)) as members:
         for name, packed in members:
             if packed is not None:
                 yield str(name), packed.read()
@@ -91,8 +101,12 @@ def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> L
     encoded: dict[tuple[str, str, str], bytes] = {}
     top = None  # the folder that was packed, if the tar begins with it
     for file_name, content in contents:
-        *above, part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)
-        if part not in PARTS or is_hidden(image_name) or is_hidden(class_name):
+        parts = PurePosixPath(file_name).parts
+        *above, part, class_name, image_name = ("", "", *parts)
+        if any(map(is_hidden, parts)):
+            continue
+        if part not in PARTS:
+            _check_place(PurePosixPath(file_name), Path(place))
             continue
         folder = "/".join(filter(None, above))
         if top not in (None, folder):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.data import array_cache, tar_members
-from chainer_jo.data.hidden_names import is_hidden
+from chainer_jo.data.image_names import is_hidden
 
 _CONTENT, _COUNT = "content", "count"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.command_line import Parser, exit_codes, print_safely
+from chainer_jo.data import image_names
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
 
@@ -59,7 +60,7 @@ def _predict(flags: argparse.Namespace) -> None:
             raise UserError("IMAGE: none given, expected image files or folders of them")
         paths = [path for name in flags.images for path in _images(name)]
         if not paths:
-            folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
+            folders, endings = ", ".join(flags.images), ", ".join(image_names.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
         assert seen
         extractor = EXTRACTORS[seen["by"]](seen["side"])

@@ -16,7 +16,8 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.trials import Scatter, Trials, limit, typical_variance, weighted_mean
 
-#: Probability that a faithful repetition is reported to differ, for any number of cells.
+#: Probability that a faithful repetition is reported to differ, for any number of cells. With fewer
+#: than three trials on a side it is higher, because typical scatter is lent to cells of more.
 ERROR_RATE = 0.01
 
 WITHIN, DIFFERS = "within scatter", "differs"

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.data.hidden_names import is_hidden
+from chainer_jo.data.image_names import ENDINGS, is_hidden, is_image
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LabelTable
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 #: Names of the folders of a divided data set, in any case, and the use of each part.
 PARTS = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -36,7 +35,7 @@ def parts(root: Path) -> dict[str, str]:
     names = [name for name in folders if name.lower() in PARTS]
     names.sort(key=lambda name: [*PARTS].index(name.lower()))
     folder_of, shown = {PARTS[name.lower()]: name for name in names}, ", ".join(names)
-    classes = [n for n in names if any(map(_is_image, _names(root / n, folders=False)))]
+    classes = [n for n in names if any(map(is_image, _names(root / n, folders=False)))]
     if folder_of.get("train") not in (None, *classes):
         if len(folder_of) < len(names):
             raise UserError(f"images in {str(root)!r}: {shown}, expected one of a kind")
@@ -70,10 +69,10 @@ def images(root: Path, below: str = "") -> LabelTable:
     above = _above(root / "a class") | _above(top / "a class")
     for name in _names(top, folders=True):
         all_files = [*_files(top / name, f"{name}/", above | _above(top / name))]
-        kept = [path for path in all_files if _is_image(path)]
+        kept = [path for path in all_files if is_image(path)]
         paths += [prefix + path for path in kept]
         classes += [unicodedata.normalize("NFC", name.strip() or name)] * len(kept)
-        others += [path for path in all_files if not _is_image(path)] if kept else [f"{name}/"]
+        others += [path for path in all_files if not is_image(path)] if kept else [f"{name}/"]
     if not paths:
         raise UserError(
             f"images in {str(top)!r}: none, expected folders of classes with images in them "
@@ -103,17 +102,13 @@ def tables_in(folder: Path) -> str:
 def images_below(folder: Path) -> list[str]:
     """Paths of the images below a folder of any layout, relative to it, in order. Raises UserError
     for a link that leads nowhere, or a name that is not UTF-8."""
-    return sorted(filter(_is_image, _files(folder, "", _above(folder))))
+    return sorted(filter(is_image, _files(folder, "", _above(folder))))
 
 
 def is_flat(folder: Path) -> bool:
     """True for a folder with images, but without folders or Hugging Face's table."""
     table = label_table.is_metadata(folder / label_table.METADATA)
     return bool(images_below(folder)) and not table and not _names(folder, folders=True)
-
-
-def _is_image(path: str) -> bool:
-    return path.lower().endswith(ENDINGS)
 
 
 def _names(folder: Path, *, folders: bool) -> list[str]:

@@ -111,7 +111,8 @@ def _comparison(here: rule.Comparison, paper: rule.Comparison) -> dict:
     the paper prints (None: not printed)."""
     difference, both = here.difference, zip(here.sides, paper.sides, strict=True)
     printed = any(there.has_numbers and side.constant is None for side, there in both)
-    sides = [side.only(difference.numbers or side.numbers) for side in here.sides]
+    paired = [trial for trial, number in difference.numbers.items() if number is not None]
+    sides = [side.only(paired or side.numbers) for side in here.sides]
     return {
         "compared": here.compared,
         "at": here.at,

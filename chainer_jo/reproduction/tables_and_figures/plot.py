@@ -219,8 +219,8 @@ def _draw(axes: Axes, series: Series, style: dict, first_marker: float, moving: 
             axes.plot(range(1, len(values) + 1), values, color=style["color"], **TRIAL)
     means = np.array([trials.mean for trials in series.by_epoch])
     epochs = np.arange(1, len(means) + 1)[moving - 1 :] - (moving - 1) / 2
-    if len(means):
-        means = np.convolve(means, np.full(moving, 1 / moving), "valid")
+    weights = np.full(moving, 1 / moving)
+    means = np.convolve(means, weights, "valid") if len(means) >= moving else means[:0]
     every = max(1, round(series.curve.length / MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
     (line,) = axes.plot(epochs, means, markevery=marked, **style)

@@ -1,8 +1,0 @@
-"""Names of system files and folders, which are ignored among images."""
-
-_FOLDERS = "__MACOSX @eaDir @Recycle @Recently-Snapshot #recycle #snapshot $RECYCLE.BIN lost+found"
-
-
-def is_hidden(name: str) -> bool:
-    """True for a name that begins with a dot, or of a system's or network storage's folder."""
-    return name.startswith(".") or name in _FOLDERS.split()
