@@ -151,7 +151,7 @@ def _read_keys(root: Path, name: str, problems: Problems) -> list[bytes]:
 
 
 def _stays_inside(key: bytes) -> bool:
-    """True for a path below the folder in its only spelling: others would be another key."""
+    """True for a normalised path below the folder: a second spelling would be a second key."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

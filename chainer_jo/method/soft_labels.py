@@ -122,7 +122,7 @@ class SoftLabels:
 
 
 def _are_probabilities(rows) -> bool:
-    """True if each row (..., c) is finite, not negative and sums to at most 1, but for rounding."""
+    """True if each row (..., c) is finite, not negative and sums to at most 1, up to rounding."""
     return bool((rows.min() >= 0) & (rows.sum(axis=-1).max() < 1.01))
 
 
