@@ -10,6 +10,7 @@ from first_page import labels_of_people, labels_predicted
 from processes import ROOT
 from readme_regions import not_on_images
 
+from chainer_jo import files
 from chainer_jo.reproduction.running.store import read_packed
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -32,6 +33,14 @@ def test_ablations_are_shown_once_each_setting_has_a_run():
     assert "ablations" not in not_on_images([half])
     half.ablations["cells"][-1]["trials"] = []
     assert "ablations" in not_on_images([half])
+
+
+def test_the_table_of_labels_of_people_is_named_until_a_folder_has_it(tmp_path):
+    half = Reference("half-cifar10", tmp_path, tmp_path)
+    files.write_json(tmp_path / "provenance.json", {"data": {"data": "cifar10"}})
+    assert "human_noise" in not_on_images([half])
+    files.write_json(tmp_path / "human_noise.json", {})
+    assert "human_noise" not in not_on_images([half])
 
 
 @pytest.mark.parametrize("memorised", [0, 0.2, 0.6])

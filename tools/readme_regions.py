@@ -130,8 +130,8 @@ def _runs(found: Iterable[Reference]) -> str:
 
 
 def not_on_images(found: Sequence[Reference]) -> str:
-    """The paper's tables and figures that no folder of CIFAR-10 has, and the ablations if no
-    folder has a run of each."""
+    """The paper's tables and figures that no folder of CIFAR-10 has, the ablations if no folder
+    has a run of each, and the table of labels of people."""
     images, missing = [r for r in found if of_the_paper(r.data)], []
     for kind, numbers in COMPUTED.items():
         there = {n for r in images for n in r.outputs(kind)}
@@ -140,6 +140,8 @@ def not_on_images(found: Sequence[Reference]) -> str:
     cells = [r.ablations["cells"] for r in images if r.ablations]
     if not any(all(cell["trials"] for cell in of_folder) for of_folder in cells):
         missing.append("all ablations of the first step")
+    if not any((r.results / "human_noise.json").exists() for r in images):
+        missing.append("the table of `human_noise.py`")
     return " or ".join(missing)
 
 
