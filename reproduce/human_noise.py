@@ -29,7 +29,7 @@ NOTE = (
     "CC BY-NC 4.0). By class: drawn with the transition matrix T of these labels, so that errors "
     "do not follow the appearance of images. Difference: people minus by class, the cost of real "
     "noise. Best: first epoch with the highest accuracy on the validation images, which have noisy "
-    "labels. Forward has the true T, as from an oracle. Recovery: as in Table 1."
+    "labels. Forward has the true T, as from an oracle. Labels: as in Table 1."
 )
 LABEL_SETS = ("aggre", "random1", "worse")
 PUBLISHED = (

@@ -5,12 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from committed import Reference
+from committed import ADDITIONS, Reference
 from first_page import labels_of_people, labels_predicted
 from processes import ROOT
 from readme_regions import not_on_images
 
-from chainer_jo import files
 from chainer_jo.reproduction.running.store import read_packed
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -28,19 +27,16 @@ def test_the_time_of_the_table_at_the_top():
     assert len(noisy) == 3 and f"| {sum(noisy) / 60:.0f} minutes on an H100 |" in README
 
 
-def test_ablations_are_shown_once_each_setting_has_a_run():
-    half = Reference("half", AT_SCALE.parent / "half", ROOT / "figures" / "reference" / "half")
-    assert "ablations" not in not_on_images([half])
-    half.ablations["cells"][-1]["trials"] = []
-    assert "ablations" in not_on_images([half])
-
-
-def test_the_table_of_labels_of_people_is_named_until_a_folder_has_it(tmp_path):
-    half = Reference("half-cifar10", tmp_path, tmp_path)
-    files.write_json(tmp_path / "provenance.json", {"data": {"data": "cifar10"}})
-    assert "human_noise" in not_on_images([half])
-    files.write_json(tmp_path / "human_noise.json", {})
-    assert "human_noise" not in not_on_images([half])
+@pytest.mark.parametrize("name", ["ablations", "human_noise"])
+def test_additions_are_shown_once_each_setting_has_a_run(name, tmp_path):
+    half = Reference("half", tmp_path, tmp_path)
+    half.__dict__["provenance"] = {"data": {"data": "cifar10"}}
+    trials = [{"trial": 0}]
+    people, drawn = ({"runs": [origin], "trials": trials} for origin in ("people", "drawn"))
+    difference = {"runs": ["people"], "trials": []}
+    for drawn["trials"], whole in ((trials, True), ([], False)):
+        half.additions[name] = {"cells": [people, drawn, difference]}
+        assert (f"all {ADDITIONS[name]}" not in not_on_images([half])) == whole
 
 
 @pytest.mark.parametrize("memorised", [0, 0.2, 0.6])

@@ -90,8 +90,9 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     known = files.read_json(store.root / "provenance.json")
     study, results = made_in(folder)
     assert known == collect(store.root) and known["data"]["data"] == results.data
-    script = __import__("all")
-    shown = [build(of_the_rates(study, build(study), store)) for build in script.OUTPUTS]
+    script, human_noise = __import__("all"), __import__("human_noise")
+    builds = (*script.OUTPUTS, human_noise.table)
+    shown = [build(of_the_rates(study, build(study), store)) for build in builds]
     for part in (*shown, script.claims(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue

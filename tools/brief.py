@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from committed import Reference
 
-from chainer_jo.reproduction.running.store import read_packed
-
 CROSS_ENTROPY, JOINT = "cross_entropy", "joint"
 Numbers = Mapping[tuple, float]
 #: The columns of both tables: method, score and accuracy.
@@ -86,27 +84,6 @@ def gains(found: Sequence[Reference]) -> str:
                   for of in numbers)  # fmt: skip
         rows.append([words, *map(_range, gained)])
     return table(["versus the best epoch of", "here (points)", "paper (points)"], rows)
-
-
-def labels_of_people(found: Sequence[Reference]) -> str:
-    """Label accuracy of first steps on labels of people, and test accuracy of the second steps."""
-    rows = []
-    for r in found:
-        runs = read_packed(r.results)
-        for run in runs.values():
-            first = run["experiment"].get("first_step")
-            if first and first["noise"].get("label_file") and run["result"]["state"] == "finished":
-                (labels,) = (
-                    each["result"] for each in runs.values() if each["experiment"] == first
-                )
-                shares = labels["noisy_labels_right"], labels["last"]["recovery"]
-                rows.append([
-                    f"`{r.name}`", first["noise"]["kind"],
-                    " → ".join(f"{100 * share:.1f}" for share in shares),
-                    f"{100 * run['result']['last']['test']:.1f}",
-                ])  # fmt: skip
-    heads = ["preset", "label set", "label accuracy before → after (%)", "test accuracy, last (%)"]
-    return table(heads, rows)
 
 
 def _range(numbers: Iterable[float]) -> str:

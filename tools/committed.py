@@ -19,6 +19,11 @@ from chainer_jo.reproduction.running.store import read_packed
 #: The preset of the paper's own scale, and presets of which the README shows the first there is.
 FULL_SCALE = "paper"
 MOST_TELLING = ("half", "digits")
+#: Tables that the paper does not have, by the name of their script.
+ADDITIONS = {
+    "ablations": "ablations of the first step",
+    "human_noise": "training on labels of people",
+}
 #: The place in docs that describes a data set.
 DESCRIBED = {
     "cifar10": "checklist.md#data",
@@ -54,9 +59,10 @@ class Reference:
         return dict(sorted((output[kind], output) for output in found))
 
     @cached_property
-    def ablations(self) -> dict:
-        """The table of ablations of the first step; empty if it is not there."""
-        return files.read_json(self.results / "ablations.json", missing={})
+    def additions(self) -> dict[str, dict]:
+        """The tables of `ADDITIONS` that there are, by name."""
+        found = {name: self.results / f"{name}.json" for name in ADDITIONS}
+        return {name: files.read_json(path) for name, path in found.items() if path.exists()}
 
     @cached_property
     def curves(self) -> list[dict]:
@@ -123,6 +129,13 @@ def references(results: Path, figures: Path) -> list[Reference]:
 def described(data: str, docs: str) -> str:
     """The name of a data set, with a link to where it is described below ``docs``."""
     return f"[{data}]({docs}/{DESCRIBED[data]})" if data in DESCRIBED else data
+
+
+def settings(table: dict) -> tuple[int, int]:
+    """Numbers of settings of a table: with a finished trial, and all."""
+    cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
+    done = {tuple(cell["runs"]) for cell in cells if cell["trials"]}
+    return len(done), len({tuple(cell["runs"]) for cell in cells})
 
 
 def trials(outputs: Iterable[dict]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from committed import Reference, trials
+from committed import Reference, settings, trials
 
 from chainer_jo.reproduction.paper.tables import TABLE1
 
@@ -77,10 +77,9 @@ def _entry(r: Reference, kind: str, numbers: Sequence[int], of: str) -> str:
 def _part(output: dict) -> str:
     """The noise rates of Table 1 where they are not all, with the methods of a rate that lacks
     some, else the share of a table's settings that have a trial; empty for a whole output."""
-    cells = [cell for cell in output.get("cells", []) if cell["runs"]]
     if output.get("table") == 1:
         methods, run = TABLE1.keys("method"), defaultdict(set)
-        for cell in cells:
+        for cell in output["cells"]:
             if cell["trials"] and cell["row"]["method"] in methods:
                 run[cell["column"]["noise_rate"]].add(cell["row"]["method"])
         if sorted(run) != sorted(TABLE1.keys("noise_rate")):
@@ -90,6 +89,5 @@ def _part(output: dict) -> str:
                 names = " and ".join(sorted(run[rate])).replace("_", " ")
                 parts.append(f"r = {rate:g}: {names} only")
             return f"({'; '.join(parts)})"
-    settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}
-    done = sum(settings.values())
-    return f"({done} of {len(settings)} settings)" if done < len(settings) else ""
+    done, planned = settings(output)
+    return f"({done} of {planned} settings)" if done < planned else ""

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from committed import FULL_SCALE, MOST_TELLING, Reference, described
+from committed import ADDITIONS, FULL_SCALE, MOST_TELLING, Reference, described, settings
 from first_page import runs_in_words
 
 from chainer_jo.reproduction.claims.claim import NOT_RUN, ONE_TRIAL
@@ -130,18 +130,17 @@ def _runs(found: Iterable[Reference]) -> str:
 
 
 def not_on_images(found: Sequence[Reference]) -> str:
-    """The paper's tables and figures that no folder of CIFAR-10 has, the ablations if no folder
-    has a run of each, and the table of labels of people."""
+    """The paper's tables and figures that no folder of CIFAR-10 has, and the tables of `ADDITIONS`
+    of which none has a run of each setting."""
     images, missing = [r for r in found if of_the_paper(r.data)], []
     for kind, numbers in COMPUTED.items():
         there = {n for r in images for n in r.outputs(kind)}
         if lacks := [str(n) for n in numbers if n not in there]:
             missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {' and '.join(lacks)}")
-    cells = [r.ablations["cells"] for r in images if r.ablations]
-    if not any(all(cell["trials"] for cell in of_folder) for of_folder in cells):
-        missing.append("all ablations of the first step")
-    if not any((r.results / "human_noise.json").exists() for r in images):
-        missing.append("the table of `human_noise.py`")
+    for name, words in ADDITIONS.items():
+        counts = [settings(r.additions[name]) for r in images if name in r.additions]
+        if not any(done == planned for done, planned in counts):
+            missing.append(f"all {words}")
     return " or ".join(missing)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brief import gains, labels_of_people, tables
-from committed import MOST_TELLING, Reference, described, trials
+from brief import gains, tables
+from committed import ADDITIONS, MOST_TELLING, Reference, described, settings, trials
 from matrix import matrix
 from pack import SUMS
 from readme_regions import claim_link, wrapped
@@ -47,7 +47,7 @@ def page(found: Sequence[Reference], costs: dict) -> str:
 
 
 def _results(found: Sequence[Reference]) -> list[str]:
-    """The matrix of results, Tables 1 and 2 in brief, and labels of people."""
+    """The matrix of results, and Tables 1 and 2 in brief."""
     symmetric, asymmetric = tables(found)
     return [
         "## Tables and figures",
@@ -81,10 +81,6 @@ def _results(found: Sequence[Reference]) -> list[str]:
         "",
         *gains(found).split("\n"),
         "",
-        "Labels of people (CIFAR-10N), an addition to the paper, before and after the first step:",
-        "",
-        *labels_of_people(found).split("\n"),
-        "",
     ]
 
 
@@ -103,8 +99,8 @@ def _section(r: Reference) -> list[str]:
         f"[{number}]({here}/table{number}.md){_filled(table)}"
         for number, table in r.outputs("table").items()
     ]
-    if ablations := r.ablations:
-        tables.append(f"[ablations of the first step]({here}/ablations.md){_filled(ablations)}")
+    for name, table in r.additions.items():
+        tables.append(f"[{ADDITIONS[name]}]({here}/{name}.md){_filled(table)}")
     figures = [
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"
@@ -141,16 +137,10 @@ def _section(r: Reference) -> list[str]:
 def _filled(table: dict) -> str:
     """Number of trials of a table or figure; where some settings of a table have none, also how
     many have any."""
-    cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
-    settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}
-    number, done = trials([table]), sum(settings.values())
+    number, (done, planned) = trials([table]), settings(table)
     if not number:
         return ""
-    return (
-        f" ({number})"
-        if done == len(settings)
-        else f" ({number}; {done} of {len(settings)} settings)"
-    )
+    return f" ({number})" if done == planned else f" ({number}; {done} of {planned} settings)"
 
 
 def _script_costs(measured: dict) -> list[str]:
