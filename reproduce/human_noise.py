@@ -24,12 +24,15 @@ METHODS = {"cross_entropy": "Cross entropy", "forward": "Forward, true T", "join
 PAIRS = [hyper_parameters("symmetric", 0.3), hyper_parameters("asymmetric")]
 #: The pair of all rows, chosen before any of them by `choice`; docs/history.md has the rule.
 CHOSEN = PAIRS[0]
+#: Whether both runs of `choice` have finished. Until then preset half has no other run.
+DECIDED = False
 NOTE = (
     "An addition, not a table of the paper. People: labels of CIFAR-10N (J. Wei et al., ICLR 2022, "
     "CC BY-NC 4.0). By class: drawn with the transition matrix T of these labels, so that errors "
     "do not follow the appearance of images. Difference: people minus by class, the cost of real "
     "noise. Best: first epoch with the highest accuracy on the validation images, which have noisy "
-    "labels. Forward has the true T, as from an oracle. Labels: as in Table 1."
+    "labels. Forward has the true T, as from an oracle. "
+    f"Joint: alpha {CHOSEN.alpha:g}, beta {CHOSEN.beta:g}. Labels: as in Table 1."
 )
 LABEL_SETS = ("aggre", "random1", "worse")
 PUBLISHED = (
@@ -53,11 +56,20 @@ QUOTED = """
 """
 
 
+@dataclass(frozen=True)
 class HumanNoise(Table):
-    """The table after the paper's in lists of outputs, with published numbers below."""
+    """The table after the paper's in lists of outputs, with published numbers below. ``choosing``:
+    only the runs of the first block are to do."""
+
+    choosing: bool = False
 
     name = "human_noise"
     title = "Labels of people"
+
+    @property
+    def experiments(self) -> Sequence[Experiment]:
+        cells = self.blocks[0].cells if self.choosing else self.cells
+        return list(dict.fromkeys(run for cell in cells for run in cell.experiments))
 
     def paragraphs(self, results: Results) -> list[str]:
         sets = [f"{source} {name}" for source in QUOTED_FROM for name in LABEL_SETS]
@@ -140,7 +152,8 @@ def comparison(study: Study, label_set: str) -> Block:
 def table(study: Study) -> Table:
     blocks = [choice(study), *(comparison(study, name) for name in LABEL_SETS)]
     caption = f"Accuracy (%) on labels of people and on labels drawn by class; {trained_on(study)}."
-    return HumanNoise(15, caption, blocks, NOTE)
+    choosing = not DECIDED and study.preset.name == "half"
+    return HumanNoise(15, caption, blocks, NOTE, choosing)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import human_noise
 import numpy as np
 import pytest
 from pack import pack
+from processes import ROOT
 from script_runs import in_this_process, refused, run
 from tiny import STUDY
 
@@ -20,6 +21,8 @@ from chainer_jo.method import forward_correction  # noqa: F401  (its objective)
 from chainer_jo.method.label_sources import LabelFiles
 from chainer_jo.method.objectives import OBJECTIVES
 from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import PRESETS, Study
+from chainer_jo.reproduction.running.scheduler import with_first_steps
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 
 DATA = digits.load()
@@ -98,6 +101,16 @@ def test_finished_runs_are_shown_without_the_file(computed, tmp_path, monkeypatc
     publish(monkeypatch, tmp_path / "other.pt", RAW + b"\0")  # whose runs are others
     assert run(computed, *TRIAL, "--dry-run") == 0
     assert "26 runs, 26 to do" in capsys.readouterr().out
+
+
+def test_half_computes_the_choice_and_then_the_rest_with_the_chosen_pair():
+    page = json.loads((ROOT / "results/reference/half-cifar10/human_noise.json").read_text())
+    choice = [cell for cell in page["cells"] if cell["row"].get("score") == "validation"]
+    assert all(cell["trials"] for cell in choice) == human_noise.DECIDED
+    runs = with_first_steps(human_noise.table(Study(PRESETS["half"], "cifar10", 1)).experiments)
+    assert len(runs) == (26 if human_noise.DECIDED else 4)
+    chosen = max(choice, key=lambda cell: cell["mean"]) if human_noise.DECIDED else choice[0]
+    assert chosen["column"] == vars(human_noise.CHOSEN)
 
 
 @pytest.mark.parametrize("kind", ["human-worse", "drawn-worse"])

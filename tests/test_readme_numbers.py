@@ -3,13 +3,16 @@ whole text with what the tool writes."""
 
 import re
 
+import first_page
 import numpy as np
 import pytest
-from committed import ADDITIONS, Reference
-from first_page import labels_of_people, labels_predicted
+from committed import ADDITIONS, Reference, references, settings
+from first_page import labels_of_people, labels_predicted, learning_rate, runs_in_words
+from matrix import _part
 from processes import ROOT
 from readme_regions import not_on_images
 
+from chainer_jo import files
 from chainer_jo.reproduction.running.store import read_packed
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -37,6 +40,35 @@ def test_additions_are_shown_once_each_setting_has_a_run(name, tmp_path):
     for drawn["trials"], whole in ((trials, True), ([], False)):
         half.additions[name] = {"cells": [people, drawn, difference]}
         assert (f"all {ADDITIONS[name]}" not in not_on_images([half])) == whole
+
+
+def test_runs_under_asymmetric_noise_at_the_papers_scale(monkeypatch):
+    """Table 2 at a rate, beside the runs that there are: one first step is not the only one."""
+    found = references(AT_SCALE.parent, ROOT / "figures" / "reference")
+    at_scale, before = found[0], learning_rate(found)
+    others = read_packed(AT_SCALE.parent / "half").items()
+    table2 = {name: run for name, run in others if "-an40-s0-" in name and run["experiment"]}
+    runs = {AT_SCALE: dict(read_packed(AT_SCALE)) | table2}
+    monkeypatch.setattr(first_page, "read_packed", lambda root: runs.get(root) or read_packed(root))
+    assert learning_rate(found) == before
+    words = "CNN-CRF, Forward, both steps, cross entropy, asymmetric noise at r = 0.4"
+    assert runs_in_words(at_scale).endswith(f"; {words}")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_table_with_one_rate_is_listed_with_it(number):
+    table = files.read_json(AT_SCALE.parent / "half" / f"table{number}.json")
+    assert _part(table) == ""
+    for cell in table["cells"]:
+        cell["trials"] *= cell["column"]["noise_rate"] == 0.5
+    assert _part(table) == "(r = 0.5)"
+
+
+def test_curves_of_a_figure_count_as_settings():
+    assert settings({"curves": [{"runs": ["a"], "trials": 1}, {"runs": ["b"], "trials": 0}]}) == (
+        1,
+        2,
+    )
 
 
 @pytest.mark.parametrize("memorised", [0, 0.2, 0.6])

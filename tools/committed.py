@@ -132,8 +132,9 @@ def described(data: str, docs: str) -> str:
 
 
 def settings(table: dict) -> tuple[int, int]:
-    """Numbers of settings of a table: with a finished trial, and all."""
-    cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
+    """Numbers of settings of a table or figure: with a finished trial, and all."""
+    both = table.get("cells", []) + table.get("curves", [])
+    cells = [cell for cell in both if cell["runs"]]  # others are quoted
     done = {tuple(cell["runs"]) for cell in cells if cell["trials"]}
     return len(done), len({tuple(cell["runs"]) for cell in cells})
 

@@ -16,12 +16,14 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import read_packed
 from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 
+#: Runs of one step in words, by kind.
+NAMES = {"cross_entropy": "cross entropy", "forward": "Forward", "cnn_crf": "CNN-CRF"}
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks/results"
 
 
 def result(found: Sequence[Reference]) -> str:
     """The result at the paper's scale on the official images, beside the paper's."""
-    ours, paper = both(next(r for r in found if r.preset == FULL_SCALE), 1)
+    ours, paper = both(_at_scale(found, "table", 1), 1)
     rows = {
         "cross entropy, best epoch": TABLE1["cross entropy, best"],
         "cross entropy, last epoch": TABLE1["cross entropy, last"],
@@ -37,28 +39,35 @@ def result(found: Sequence[Reference]) -> str:
 
 def learning_rate(found: Sequence[Reference]) -> str:
     """Memorisation at a high learning rate, at the paper's scale."""
-    at_scale = [r for r in found if r.preset == FULL_SCALE]
-    (r,) = (r for r in at_scale if 2 in r.outputs("figure"))
+    r = _at_scale(found, "figure", 2)
+    images = "JPEG" if r.data == "cifar10-jpeg" else "official images"
     runs = read_packed(r.results)
     ends = {
         curve["label"]: labels_predicted(runs[curve["runs"][0]], -1)
         for curve in r.outputs("figure")[2]["curves"]
     }
+    packed = read_packed(_at_scale(found, "table", 1).results)
+    described = {name: Experiment.from_dict(run["experiment"]) for name, run in packed.items()}
     (first_step,) = (
-        run
-        for run in read_packed(at_scale[0].results).values()
-        if run["experiment"].get("relabelling")
+        packed[name]
+        for name, e in described.items()
+        if e.relabelling and (e.noise.kind, e.noise.rate, e.seed) == ("symmetric", NOISE_RATE, 0)
     )
     start = first_step["experiment"]["relabelling"]["start"]
     clean, _, corrupted = labels_predicted(first_step, start - 1)
     return (
         "**At a high learning rate few corrupted labels are memorised.** In Figure 2 at the paper's"
-        " scale (JPEG, r = 0.5, one seed) a network at a rate of 0.2 predicts at most "
+        f" scale ({images}, r = 0.5, one seed) a network at a rate of 0.2 predicts at most "
         f"{ends['lr=0.2'][2]} % of the corrupted labels in epoch 120, versus at least "
         f"{ends['lr=0.02'][1]} % at 0.02. In the epoch before the first label update (official "
         f"images, r = 0.5) the network predicts at least {clean} % of the clean labels and at most "
         f"{corrupted} % of the corrupted ones."
     )
+
+
+def _at_scale(found: Sequence[Reference], kind: str, number: int) -> Reference:
+    """The first results at the paper's scale with a table or figure."""
+    return next(r for r in found if r.preset == FULL_SCALE and number in r.outputs(kind))
 
 
 def labels_predicted(run: dict, entry: int) -> tuple[int, int, int]:
@@ -93,19 +102,21 @@ def labels_of_people() -> str:
 
 
 def runs_in_words(r: Reference) -> str:
-    """The runs of a folder: "cross entropy at r = 0, 0.5; both steps at r = 0.5"."""
+    """The runs of a folder: "cross entropy at r = 0, 0.5; both steps at r = 0.5". Methods with the
+    same noise stand together."""
     rates = defaultdict(set)
     for run in read_packed(r.results).values():
         experiment = Experiment.from_dict(run["experiment"])
-        name = experiment.kind.replace("_", " ")
-        if name in ("first step", "second step"):
-            name = "both steps"
-        elif not experiment.optimization.drops:
+        name = NAMES.get(experiment.kind, "both steps")
+        if not (experiment.optimization.drops or experiment.relabelling):
             name = "Figure 2"
-        if experiment.noise.kind not in ("symmetric", "none"):
-            name += f", {experiment.noise.kind} noise"
-        rates[name].add(experiment.noise.rate)
+        kind = experiment.noise.kind
+        noise = "" if kind in ("symmetric", "none") else f", {kind} noise"
+        rates[noise, name].add(experiment.noise.rate)
+    together = defaultdict(list)
+    for (noise, name), of_method in sorted(rates.items()):
+        together[noise, tuple(sorted(of_method))].append(name)
     return "; ".join(
-        f"{name} at r = {', '.join(f'{rate:g}' for rate in sorted(rates[name]))}"
-        for name in sorted(rates, key=lambda name: (min(rates[name]), name))
+        f"{', '.join(names)}{noise} at r = {', '.join(f'{rate:g}' for rate in each)}"
+        for (noise, each), names in sorted(together.items())
     )

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 from committed import Reference, settings, trials
 
-from chainer_jo.reproduction.paper.tables import TABLE1
+from chainer_jo.reproduction.paper.tables import TABLE1, TABLE2
 
 #: The folders of each column, and what distinguishes the others from the first.
 COLUMNS = {
-    "paper's scale": {"paper-mixed": "", "paper-cifar10-jpeg-mixed": "JPEG"},
+    "paper's scale": {
+        "paper-mixed": "",
+        "paper": "float32",
+        "paper-cifar10-jpeg-mixed": "JPEG",
+    },
     "`half`": {
         "half": "",
         "half-cifar10": "official images",
@@ -75,14 +79,14 @@ def _entry(r: Reference, kind: str, numbers: Sequence[int], of: str) -> str:
 
 
 def _part(output: dict) -> str:
-    """The noise rates of Table 1 where they are not all, with the methods of a rate that lacks
-    some, else the share of a table's settings that have a trial; empty for a whole output."""
-    if output.get("table") == 1:
-        methods, run = TABLE1.keys("method"), defaultdict(set)
+    """The noise rates of Tables 1 and 2 where they are not all, with the methods of a rate that
+    lacks some, else the share of settings that have a trial; empty for a whole output."""
+    if printed := {1: TABLE1, 2: TABLE2}.get(output.get("table", 0)):
+        methods, run = printed.keys("method"), defaultdict(set)
         for cell in output["cells"]:
             if cell["trials"] and cell["row"]["method"] in methods:
                 run[cell["column"]["noise_rate"]].add(cell["row"]["method"])
-        if sorted(run) != sorted(TABLE1.keys("noise_rate")):
+        if sorted(run) != sorted(printed.keys("noise_rate")):
             whole = [rate for rate in run if len(run[rate]) == len(methods)]
             parts = [f"r = {', '.join(f'{rate:g}' for rate in whole)}"]
             for rate in run.keys() - whole:
