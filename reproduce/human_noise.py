@@ -110,7 +110,8 @@ def choice(study: Study) -> Block:
     cells = [cell.Cell(row, vars(p), r, validation) for p, r in zip(PAIRS, runs, strict=True)]
     headers = [f"α = {pair.alpha:g}, β = {pair.beta:g}" for pair in PAIRS]
     title = (
-        "α and β: accuracy (%) on noisy validation labels at the last epoch; preset half decides"
+        "α and β: accuracy (%) on noisy validation labels at the last epoch; preset half decides, "
+        "before its other runs begin"
     )
     return Block(headers, [("random1, joint", cells)], title, best="row")
 
