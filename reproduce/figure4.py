@@ -52,7 +52,7 @@ def figure(study: Study) -> Figure:
     paper = " [the paper's number]" if of_the_paper(study.data) else ""
     side_table = Block(headers, rows, f"Numbers of the text, at the last epoch{paper}")
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
-    if any("here" in curve.label for curve in curves):
+    if study.of_the_preset and any("here" in curve.label for curve in curves):
         conditions += "; k is such that all epochs together update the paper's share of the labels"
     caption = f"{CAPTION}; {trained_on(study)}."
     return Figure(4, caption, "recovery", curves, conditions, side_table, study=study)

@@ -68,8 +68,8 @@ class HumanNoise(Table):
 
     @property
     def experiments(self) -> Sequence[Experiment]:
-        cells = self.blocks[0].cells if self.choosing else self.cells
-        return list(dict.fromkeys(run for cell in cells for run in cell.experiments))
+        of_choice = [run for each in self.blocks[0].cells for run in each.experiments]
+        return of_choice if self.choosing else super().experiments
 
     def paragraphs(self, results: Results) -> list[str]:
         sets = [f"{source} {name}" for source in QUOTED_FROM for name in LABEL_SETS]

@@ -75,8 +75,13 @@ def test_the_learning_rate_is_divided_after_the_epochs_of_the_schedule(tmp_path)
 def test_a_run_that_is_refused_leaves_no_processes(tmp_path):
     data = clothing1m.load(make_clothing1m_like(tmp_path / "small", size=18), ON_DISK.data.name)
     large = replace(ON_DISK, optimization=replace(ON_DISK.optimization, batch_size=10_000))
-    with pytest.raises(UserError, match="training images: expected at least 10000, one batch"):
-        Run(large, data, RunStore(tmp_path / "runs"), Computation(engine="stock", workers=1))
+    cropped = replace(ON_DISK, optimization=replace(ON_DISK.optimization, pad=4, flip=True))
+    for refused, words in (
+        (large, "training images: expected at least 10000, one batch"),
+        (cropped, "images on disk with pad 4, flip True: expected neither"),
+    ):
+        with pytest.raises(UserError, match=words):
+            Run(refused, data, RunStore(tmp_path / "runs"), Computation(engine="stock", workers=1))
     assert not multiprocessing.active_children()
 
 

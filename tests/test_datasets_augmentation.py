@@ -56,6 +56,8 @@ def test_mean_image_is_exact():
     np.testing.assert_allclose(mean, images.astype(np.float64).mean(axis=0) / 255, rtol=1e-7)
     assert mean.dtype == np.float32
     np.testing.assert_allclose(augmentation.normalise(images, mean).mean(axis=0), 0, atol=1e-6)
+    with pytest.raises(UserError, match=r"images: float32 \(300, 4, 3, 2\), expected uint8"):
+        augmentation.mean_image(np.float32(images / 255))
 
 
 def test_without_padding_nothing_is_drawn_and_too_much_is_refused():

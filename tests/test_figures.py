@@ -141,6 +141,9 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     figure = figure_of(4)
     assert "top 500 (here 40)" in [curve.label for curve in figure.curves]
     assert STUDY.labels(500) == 40
+    for study in (STUDY, replace(STUDY, data="of other size")):  # k is of the preset's images
+        said = "the paper's share of the labels" in figure_of(4, study).conditions
+        assert said == study.of_the_preset
     second_steps = {e for e in figure.experiments if e.first_step}
     assert {e.first_step for e in second_steps} <= set(figure.experiments)
     printed = {(c.row["rule"], c.column["accuracy"]): c.paper for c in figure.side_table.cells}

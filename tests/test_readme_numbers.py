@@ -35,9 +35,9 @@ def test_additions_are_shown_once_each_setting_has_a_run(name, tmp_path):
     half = Reference("half", tmp_path, tmp_path)
     half.__dict__["provenance"] = {"data": {"data": "cifar10"}}
     trials = [{"trial": 0}]
-    people, drawn = ({"runs": [origin], "trials": trials} for origin in ("people", "drawn"))
-    difference = {"runs": ["people"], "trials": []}
-    for drawn["trials"], whole in ((trials, True), ([], False)):
+    people, difference = ({"runs": ["people"], "trials": each} for each in (trials, []))
+    for of_drawn, whole in ((trials, True), ([], False)):
+        drawn = {"runs": ["drawn"], "trials": of_drawn}
         half.additions[name] = {"cells": [people, drawn, difference]}
         assert (f"all {ADDITIONS[name]}" not in not_on_images([half])) == whole
 
@@ -47,7 +47,7 @@ def test_runs_under_asymmetric_noise_at_the_papers_scale(monkeypatch):
     found = references(AT_SCALE.parent, ROOT / "figures" / "reference")
     at_scale, before = found[0], learning_rate(found)
     others = read_packed(AT_SCALE.parent / "half").items()
-    table2 = {name: run for name, run in others if "-an40-s0-" in name and run["experiment"]}
+    table2 = {name: run for name, run in others if "-an40-s0-" in name}
     runs = {AT_SCALE: dict(read_packed(AT_SCALE)) | table2}
     monkeypatch.setattr(first_page, "read_packed", lambda root: runs.get(root) or read_packed(root))
     assert learning_rate(found) == before

@@ -54,6 +54,12 @@ def test_images_not_seen_keep_their_latest_probabilities():
     np.testing.assert_array_equal(labels.soft_labels[:4], first[:4])
 
 
+@pytest.mark.parametrize("wrong", [-1, C])
+def test_labels_that_are_no_classes_are_refused(wrong):
+    with pytest.raises(UserError, match=f"^labels from .*{wrong}.*: expected 0 to {C - 1}$"):
+        SoftLabels(np.array([0, wrong, 1]), C, "soft")
+
+
 @pytest.mark.parametrize("top", [1, 5, 1000])
 def test_top_replaces_those_that_disagree_most(top):
     history = epochs(4)

@@ -11,11 +11,7 @@ from chainer_jo.reproduction.paper.tables import TABLE1, TABLE2
 
 #: The folders of each column, and what distinguishes the others from the first.
 COLUMNS = {
-    "paper's scale": {
-        "paper-mixed": "",
-        "paper": "float32",
-        "paper-cifar10-jpeg-mixed": "JPEG",
-    },
+    "paper's scale": {"paper-mixed": "", "paper-cifar10-jpeg-mixed": "JPEG"},
     "`half`": {
         "half": "",
         "half-cifar10": "official images",

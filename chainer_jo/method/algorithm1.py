@@ -21,8 +21,9 @@ from chainer.training import Trainer
 from chainer.training.extensions import ExponentialShift
 from chainer.training.triggers import ManualScheduleTrigger
 
+from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import LabelUpdate
-from chainer_jo.method.images import Images
+from chainer_jo.method.images import Images, StreamedImages
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier
 from chainer_jo.method.optimization import Optimization
@@ -72,7 +73,7 @@ def first_step(
     further : see `Further`.
 
     ``trainer.updater.model`` and ``trainer.updater.labels`` hold theta and Y. Raises UserError
-    for fewer images than one batch, or another ``pad``.
+    for fewer images than one batch, another ``pad``, or images on disk with ``pad`` or ``flip``.
     """
     trainer = _trainer(1, model, images, labels, optimization, **further)
     trainer.extend(LabelUpdate(start, stop, model.device.send(further.get("true_labels"))))
@@ -107,6 +108,8 @@ def _trainer(
     out: str | Path = "result",
 ) -> Trainer:
     o, send = optimization, model.device.send
+    if isinstance(images, StreamedImages) and (o.pad or o.flip):
+        raise UserError(f"images on disk with pad {o.pad}, flip {o.flip}: expected neither")
     iterator = BatchIterator(len(images), o.batch_size, seed, step, o.pad, o.flip, send)
     optimizer = FlatMomentumSGD(o.learning_rate, o.momentum, o.weight_decay).setup(model)
     updater = JointUpdater(

@@ -17,9 +17,13 @@ _MAX_PAD = np.iinfo(np.int8).max // 2
 def mean_image(images: np.ndarray) -> np.ndarray:
     """Mean image, float32 (h, w, c) in [0, 1], of uint8 images (n, h, w, c).
 
+    Raises UserError for pixels of another dtype.
+
     >>> mean_image(np.array([0, 255], np.uint8).reshape(2, 1, 1, 1)).item()
     0.5
     """
+    if images.dtype != np.uint8:
+        raise UserError(f"images: {images.dtype} {images.shape}, expected uint8 (n, h, w, c)")
     # Summed as integers: exact, whatever the order and the number of images.
     return (images.sum(axis=0, dtype=np.uint64) / (255 * len(images))).astype(np.float32)
 

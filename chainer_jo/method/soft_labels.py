@@ -31,7 +31,8 @@ class SoftLabels:
     average : number of past epochs in the mean (10 on CIFAR-10); None for all epochs (Clothing1M).
     xp : NumPy or CuPy, for all arrays.
 
-    Raises UserError for an unknown rule, or the rule ``"top"`` without a positive number.
+    Raises UserError for an unknown rule, the rule ``"top"`` without a positive number, or labels
+    that are no classes.
 
     >>> labels = SoftLabels(np.array([0, 1]), num_classes=2, rule="soft")
     >>> labels.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
@@ -62,6 +63,9 @@ class SoftLabels:
         self.xp = xp
         labels = xp.asarray(labels)
         if labels.dtype.kind != "f":
+            if labels.size and not 0 <= labels.min() <= labels.max() < num_classes:
+                found = f"from {labels.min()} to {labels.max()}"
+                raise UserError(f"labels {found}: expected 0 to {num_classes - 1}")
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
         self.soft_labels = labels.astype(np.float32)
         self.probabilities = xp.zeros_like(self.soft_labels)

@@ -57,7 +57,7 @@ class Preset:
     seconds_per_iteration : on one core of a current CPU in ``precision``, before any was timed.
     precision : meaning of ``auto``, on every machine.
     sized_for : claims whose effects it was chosen to show, by their ids in `claims`.
-    validation_images, test_images : number of images that accuracies are measured on.
+    test_images : number of images that test accuracies are measured on.
     threads : of a run on a CPU, where the network is too small for more; None: all there are.
     """
 
@@ -87,7 +87,6 @@ class Preset:
     precision: str = "fp32"
     threads: int | None = None
     sized_for: tuple[str, ...] = ()
-    validation_images: int = 5000
     test_images: int = 10000
     real_noise: paper.HyperParameters | None = None
     trials: tuple[int, int, int] = (
@@ -148,7 +147,6 @@ DIGITS = Preset(
     seconds_per_iteration=0.0065,
     threads=1,
     sized_for=("every-noise-is-fitted",),
-    validation_images=150,
     test_images=299,
 )
 PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
